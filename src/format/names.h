@@ -1,0 +1,24 @@
+/* Object names under a namespace's prefix: docs/format/names.md. Pure. Each fills dst, which has LKI_NAME_BYTES. */
+#ifndef LKI_FORMAT_NAMES_H
+#define LKI_FORMAT_NAMES_H
+
+#include "model/manifest.h"
+
+#define LKI_NAME_BYTES 256
+#define LKI_NAME_NAMESPACE "lakestream.json"
+#define LKI_NAME_HINT "manifest/hint"
+#define LKI_NAME_MANIFEST_PREFIX "manifest/"
+
+void lki_name_manifest(char *dst, uint64_t version);            /* manifest/<20 digits>.manifest */
+bool lki_name_manifest_parse(const char *key, uint64_t *version);
+void lki_name_segment(char *dst, const lki_segment_ref *ref);   /* segment/<level>/<20-digit first step>-<16 hex>.segment */
+/* data/<2 hex of xxh3(producer, epoch, seq)>/<producer>/<10-digit epoch>-<20-digit seq>.tgb */
+void lki_name_tgb(char *dst, const char *producer_id, uint64_t epoch, uint64_t seq);
+bool lki_name_tgb_parse(const char *key, char *producer_id /* LKI_PRODUCER_ID_BYTES_MAX + 1 */, uint64_t *epoch,
+                        uint64_t *seq);
+void lki_name_pin(char *dst, const char *group, const char *checkpoint); /* watermark/<group>/<checkpoint>.json */
+
+/* [A-Za-z0-9._-], 1 to 64 characters, not beginning with '.'. */
+bool lki_name_component_valid(const char *text);
+
+#endif

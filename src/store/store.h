@@ -1,0 +1,49 @@
+/* The door to a store for the rest of the library: checks keys and ranges, counts requests, retries what may be
+ * retried, dispatches. Errors name the URL and the key. Safe from any thread. */
+#ifndef LKI_STORE_STORE_H
+#define LKI_STORE_STORE_H
+
+#include <lakestream/store.h>
+
+#define LKI_KEY_BYTES_MAX 900
+#define LKI_KEY_COMPONENT_BYTES_MAX 240
+
+/* As the members of lake_store_ops, by the contract there. get, put, head, list and remove are retried on UNAVAILABLE
+ * and UNCERTAIN with full jitter until the deadline or the attempt limit, then the last error is returned.
+ * put_if_absent is never retried here: src/log/ resolves its outcome. */
+lake_status lki_store_get(lake_store *store, const char *key, lake_range range, lake_buffer *out,
+                          lake_object_info *info, lake_deadline deadline, lake_error *err);
+lake_status lki_store_put(lake_store *store, const char *key, lake_bytes body, lake_deadline deadline,
+                          lake_error *err);
+lake_status lki_store_put_if_absent(lake_store *store, const char *key, lake_bytes body, lake_deadline deadline,
+                                    lake_error *err);
+lake_status lki_store_head(lake_store *store, const char *key, lake_object_info *info, lake_deadline deadline,
+                           lake_error *err);
+lake_status lki_store_list(lake_store *store, const char *prefix, const char *start_after, lake_list_fn *fn,
+                           void *ctx, lake_deadline deadline, lake_error *err);
+lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err);
+
+lake_env *lki_store_env(const lake_store *store);
+const char *lki_store_url(const lake_store *store); /* for people; never holds a secret */
+bool lki_key_valid(const char *key);
+
+static inline lake_range lki_range_whole(void) {
+  lake_range range = {LAKE_RANGE_WHOLE, 0, 0};
+  return range;
+}
+static inline lake_range lki_range_exact(uint64_t offset, uint64_t bytes) {
+  lake_range range = {LAKE_RANGE_EXACT, offset, bytes};
+  return range;
+}
+static inline lake_range lki_range_suffix(uint64_t bytes) {
+  lake_range range = {LAKE_RANGE_SUFFIX, 0, bytes};
+  return range;
+}
+
+/* The stores behind lake_store_open, each in its file: fill *ops and *self from what follows the scheme's colon. */
+lake_status lki_store_mem_open(lake_env *env, const char *name, const lake_store_ops **ops, void **self,
+                               lake_error *err);
+lake_status lki_store_file_open(lake_env *env, const char *path, const lake_store_ops **ops, void **self,
+                                lake_error *err);
+
+#endif
