@@ -15,7 +15,7 @@
 #define LKI_DESCRIPTOR_COUNT_MAX 65536 /* in one tail or segment */
 #define LKI_SEGMENT_REF_COUNT_MAX 4096
 #define LKI_SEGMENT_LEVEL_MAX 12
-#define LKI_SEGMENT_FANOUT 16          /* refs of one level folded into one of the next */
+#define LKI_SEGMENT_FANOUT 8           /* refs of one level folded into one of the next */
 #define LKI_QUARANTINE_COUNT_MAX 4096
 #define LKI_PACKED_BYTES_MAX 512       /* a longer packed index goes to the footer only */
 #define LKI_SLICE_COUNT_MAX 65536

@@ -1,0 +1,50 @@
+/* DAC and its baselines. Equations refer to the paper, section 5.2. */
+#include "model/policy.h"
+#include <math.h>
+
+lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, double delta, double alpha, double rho,
+                            lake_error *err) {
+  lki_policy p = {.kind = (lki_policy_kind)kind, .active = 1, .interval = 1};
+  p.epsilon = epsilon == 0 ? 0.05 : epsilon;
+  p.delta = delta == 0 ? 0.1 : delta;
+  p.alpha = alpha == 0 ? 0.2 : alpha;
+  p.rho = rho == 0 ? 0.1 : rho;
+  if (kind > LKI_POLICY_AIMD) return lki_fail(err, LAKE_INVALID, "commit policy %u is unknown", kind);
+  if (!(p.epsilon > 0 && p.epsilon < 1 && p.delta > 0 && p.delta < 1 && p.alpha > 0 && p.alpha <= 1 && p.rho >= 0 &&
+        p.rho <= 1))
+    return lki_fail(err, LAKE_INVALID, "DAC: epsilon, delta in (0,1), alpha in (0,1], rho in [0,1]; got %g %g %g %g",
+                    p.epsilon, p.delta, p.alpha, p.rho);
+  if (kind == LKI_POLICY_FIXED10 || kind == LKI_POLICY_INCR || kind == LKI_POLICY_AIMD) p.interval = 10;
+  if (kind == LKI_POLICY_FIXED100) p.interval = 100;
+  *policy = p;
+  return LAKE_OK;
+}
+
+void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t active, double unit) {
+  /* Eq. 6, whatever the outcome. The first observation is taken whole: from zero the average would need a dozen
+   * attempts to reach the truth and meanwhile ask for gaps that are far too short. */
+  policy->tau_ns = policy->tau_ns == 0 ? (double)tau_ns
+                                       : (1 - policy->alpha) * policy->tau_ns + policy->alpha * (double)tau_ns;
+  policy->active = active;
+  if (policy->kind == LKI_POLICY_DAC) {
+    double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */
+    double cost = (1 - policy->delta) * policy->tau_ns / policy->delta;                                  /* Eq. 8 */
+    double gap = fmax(fmax(conflict, 0), cost);                                                          /* Eq. 9 */
+    policy->gap_ns = (uint64_t)(gap * (1 + policy->rho * unit));                                         /* Eq. 10 */
+  } else if (policy->kind == LKI_POLICY_INCR) {
+    if (!won) policy->interval += 1;
+  } else if (policy->kind == LKI_POLICY_AIMD) {
+    /* Section 7.1: the interval grows by an addend on success and is halved on conflict. */
+    policy->interval = won ? policy->interval + 1 : fmax(1, policy->interval / 2);
+  }
+}
+
+bool lki_policy_due(const lki_policy *policy, uint64_t since_ns, uint64_t pending) {
+  if (pending == 0) return false;
+  if (policy->kind == LKI_POLICY_DAC) return since_ns >= policy->gap_ns;
+  return (double)pending >= policy->interval;
+}
+
+uint64_t lki_policy_hurry_ns(const lki_policy *policy, double unit) {
+  return (uint64_t)(policy->tau_ns * (double)policy->active * unit);
+}
