@@ -106,7 +106,7 @@ void lki_free(lake_env *env, void *p) {
   if (p != NULL) env->ops->free(env->self, p);
 }
 
-void lki_log(lake_env *env, lake_log_level level, const char *format, ...) {
+void lki_note(lake_env *env, lake_log_level level, const char *format, ...) {
   if ((uint32_t)level > env->log_level) return;
   char line[1024];
   va_list args;

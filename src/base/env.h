@@ -61,7 +61,7 @@ char *lki_strdup(lake_env *env, const char *text);
 char *lki_strndup(lake_env *env, const char *text, size_t bytes);
 void lki_free(lake_env *env, void *p); /* NULL accepted */
 
-void lki_log(lake_env *env, lake_log_level level, const char *format, ...) LAKE_PRINTF(3, 4);
+void lki_note(lake_env *env, lake_log_level level, const char *format, ...) LAKE_PRINTF(3, 4);
 
 lki_thread *lki_thread_start(lake_env *env, const char *name, void (*fn)(void *arg), void *arg);
 void lki_thread_join(lake_env *env, lki_thread *thread); /* NULL accepted */

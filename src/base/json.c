@@ -8,9 +8,12 @@
 #include <string.h>
 
 lake_status lki_json_parse(lake_bytes text, const char *what, lki_json **out, lake_error *err) {
-  if (text.bytes > LKI_JSON_BYTES_MAX)
-    return lki_fail(err, LAKE_INVALID, "%s: %zu bytes of JSON; at most %zu are read", what, text.bytes,
-                    LKI_JSON_BYTES_MAX);
+  return lki_json_parse_max(text, LKI_JSON_BYTES_MAX, what, out, err);
+}
+
+lake_status lki_json_parse_max(lake_bytes text, size_t bytes_max, const char *what, lki_json **out, lake_error *err) {
+  if (text.bytes > bytes_max)
+    return lki_fail(err, LAKE_INVALID, "%s: %zu bytes of JSON; at most %zu are read", what, text.bytes, bytes_max);
   const char *end = NULL;
   cJSON *json = text.bytes > 0 ? cJSON_ParseWithLengthOpts(text.data, text.bytes, &end, 0) : NULL;
   const char *p = text.data, *stop = p + text.bytes;

@@ -11,6 +11,8 @@ typedef struct cJSON lki_json;
 
 /* Parses one document, and nothing but blanks after it. `what` names it in the error, which says line and column. */
 lake_status lki_json_parse(lake_bytes text, const char *what, lki_json **out, lake_error *err);
+/* The same with a limit of the caller's, for users' own documents. */
+lake_status lki_json_parse_max(lake_bytes text, size_t bytes_max, const char *what, lki_json **out, lake_error *err);
 /* Text of a tree onto a buffer; pretty: with line breaks and a final newline. */
 lake_status lki_json_print(const lki_json *json, bool pretty, lake_buffer *out, lake_error *err);
 void lki_json_free(lki_json *json); /* NULL accepted */

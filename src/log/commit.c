@@ -1,0 +1,158 @@
+/* The commit protocol (paper section 5.1, DESIGN of record in docs/design): apply, create the next version if absent,
+ * and say truly what came of it. A reply is never believed where it could be about an earlier try of one's own: the
+ * name is read back and the unique attempt id compared. Nothing is deleted here, whatever the outcome. */
+#include "base/buffer.h"
+#include "format/names.h"
+#include "log/state.h"
+#include <inttypes.h>
+#include <string.h>
+
+lake_status lki_log_open(lake_store *store, const lki_schema *schema, lki_log **out, lake_error *err) {
+  lake_env *env = lki_store_env(store);
+  lki_log *log = lki_new(env, sizeof *log);
+  if (log == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while opening a log");
+  log->env = env;
+  log->store = store;
+  log->schema = schema;
+  log->synced.lock = lki_mutex_open(env);
+  log->synced.view = lki_manifest_new(env);
+  if (log->synced.lock == NULL || log->synced.view == NULL) {
+    lki_log_close(log);
+    return lki_fail(err, LAKE_NOMEM, "out of memory while opening a log");
+  }
+  log->synced.view->namespace_id = schema->namespace_id;
+  *out = log;
+  return LAKE_OK;
+}
+
+void lki_log_close(lki_log *log) {
+  if (log == NULL) return;
+  lki_manifest_release(log->synced.view);
+  lki_mutex_close(log->env, log->synced.lock);
+  lki_free(log->env, log);
+}
+
+/* What stands at the candidate's name. OK: ours. AGAIN: another's, which is now the view. NOTFOUND: nothing yet. */
+static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_deadline deadline, lake_error *err) {
+  lki_manifest *found = NULL;
+  lake_status s = lki_log_load(log, candidate->version, deadline, &found, err);
+  if (s != LAKE_OK) return s;
+  if (!lki_id_equal(found->attempt, candidate->attempt)) {
+    s = lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " was won by %s", found->version, found->writer);
+    lki_log_advance(log, found);
+  }
+  lki_manifest_release(found);
+  return s;
+}
+
+/* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
+ * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
+static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
+                                   lake_deadline deadline, uint32_t *put_count, lake_error *err) {
+  char name[LKI_NAME_BYTES];
+  lki_name_manifest(name, candidate->version);
+  lake_error cause = LAKE_ERROR_INIT;
+  uint64_t wait_ns = 10u * 1000 * 1000;
+  for (;;) {
+    lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
+    ++*put_count;
+    if (s == LAKE_OK) return LAKE_OK;
+    lake_error back = LAKE_ERROR_INIT;
+    lake_status r = read_back(log, candidate, deadline, &back);
+    if (r == LAKE_OK) return LAKE_OK;
+    if (r == LAKE_AGAIN) {
+      lki_error_copy(err, &back);
+      return LAKE_AGAIN;
+    }
+    if (r != LAKE_NOTFOUND) cause = back;
+    if (r == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
+    uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
+    uint64_t until_ns = lki_after_ns(log->env, pause_ns);
+    lki_sleep_until(log->env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
+    if (wait_ns < 1000u * 1000 * 1000) wait_ns *= 2;
+  }
+  return lki_fail(err, LAKE_UNCERTAIN,
+                  "it is not known whether %s was written (%s); nothing was undone, commit or flush again to settle it",
+                  name, cause.text);
+}
+
+/* The hint saves later openers a long probe. It is best effort: nothing depends on it. */
+static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadline deadline) {
+  if (manifest->version % LKI_HINT_EVERY != 0) return;
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, log->env, 256);
+  if (lki_hint_encode(manifest->version, &bytes, NULL) == LAKE_OK)
+    (void)lki_store_put(log->store, LKI_NAME_HINT, lki_buffer_view(&bytes), deadline, NULL);
+  lki_buffer_free(&bytes);
+}
+
+lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
+                        lki_commit_result *result, lake_error *err) {
+  memset(result, 0, sizeof *result);
+  lki_manifest *base = NULL, *candidate = NULL;
+  lki_arena arena;
+  lki_arena_init(&arena, log->env);
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, log->env, LKI_MANIFEST_BYTES_MAX);
+  lki_sealing sealing = {0};
+  lki_stamp stamp = {.namespace_id = log->schema->namespace_id, .writer = writer};
+  lki_random(log->env, &stamp.attempt, sizeof stamp.attempt);
+
+  lki_lock(log->env, log->synced.lock);
+  const bool opened = log->synced.opened;
+  lki_unlock(log->env, log->synced.lock);
+  lake_status s = opened ? LAKE_OK : lki_log_refresh(log, deadline, NULL, err);
+  if (s != LAKE_OK) goto done;
+  base = lki_log_view(log);
+  const uint64_t begin_ns = lki_now_ns(log->env);
+  s = lki_log_seal_runs(log, base, &arena, deadline, &sealing, err);
+  if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, &sealing, &stamp, &candidate, err);
+  if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
+  if (s != LAKE_OK) goto done;
+  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), deadline, &result->attempt_count, err);
+  const uint64_t tau_ns = lki_now_ns(log->env) - begin_ns;
+  lki_lock(log->env, log->synced.lock);
+  log->synced.tau_ns = tau_ns;
+  lki_unlock(log->env, log->synced.lock);
+  if (s == LAKE_OK) {
+    result->manifest_bytes = bytes.bytes;
+    lki_log_advance(log, candidate);
+    update_hint(log, candidate, deadline);
+  }
+  if (s == LAKE_AGAIN) {
+    /* Catch up with whoever else went on meanwhile: the next attempt should start from the newest. */
+    lake_status r = lki_log_refresh(log, deadline, NULL, err);
+    if (r != LAKE_OK) s = r;
+  }
+done:
+  result->manifest = lki_log_view(log);
+  lki_buffer_free(&bytes);
+  lki_arena_free(&arena);
+  lki_manifest_release(candidate);
+  lki_manifest_release(base);
+  return s;
+}
+
+lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
+                           lki_commit_result *result, lake_error *err) {
+  uint32_t attempts = 0;
+  for (;;) { /* bounded by the deadline; every lost race means that another writer won one */
+    lake_status s = lki_log_try(log, change, writer, deadline, result, err);
+    attempts += result->attempt_count;
+    result->attempt_count = attempts;
+    if (s != LAKE_AGAIN) return s;
+    if (lki_deadline_passed(log->env, deadline))
+      return lki_fail(err, LAKE_TIMEOUT,
+                      "the commit lost %u races in a row until its deadline, last at version %" PRIu64
+                      "; nothing was committed, call again",
+                      attempts, result->manifest->version);
+    uint32_t active = lki_manifest_active_producers(result->manifest);
+    lki_lock(log->env, log->synced.lock);
+    uint64_t turn_ns = log->synced.tau_ns * active;
+    lki_unlock(log->env, log->synced.lock);
+    lki_manifest_release(result->manifest);
+    result->manifest = NULL;
+    uint64_t until_ns = lki_after_ns(log->env, (uint64_t)((double)turn_ns * lki_random_unit(log->env)));
+    lki_sleep_until(log->env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
+  }
+}

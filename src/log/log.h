@@ -1,0 +1,51 @@
+/* The manifest log of a namespace: finding the newest version, loading, and the commit protocol. Nobody else writes a
+ * manifest or a segment. One lki_log serves all clients of a namespace handle; safe from any thread.
+ *
+ * Invariants: a view is replaced only by a newer version (I1, I3); a commit's status equals the truth (I5): OK means
+ * that this attempt's manifest is the version, EXISTS that an earlier one made all of the change visible, UNCERTAIN
+ * that a later commit or refresh will tell; every other status means that this call made nothing visible. */
+#ifndef LKI_LOG_LOG_H
+#define LKI_LOG_LOG_H
+
+#include "format/format.h"
+#include "model/change.h"
+#include "store/store.h"
+
+typedef struct lki_log lki_log;
+
+typedef struct lki_commit_result {
+  lki_manifest *manifest;  /* the newest manifest known afterwards, retained; NULL on failures before one was read */
+  uint32_t attempt_count;  /* conditional puts sent */
+  uint64_t manifest_bytes; /* of the manifest that was written */
+} lki_commit_result;
+
+/* schema and store are borrowed and must outlive the log. */
+lake_status lki_log_open(lake_store *store, const lki_schema *schema, lki_log **out, lake_error *err);
+void lki_log_close(lki_log *log); /* NULL accepted */
+
+/* The newest manifest read so far, retained; version 0 before the first refresh. */
+lki_manifest *lki_log_view(lki_log *log);
+/* Read forward to the newest version there is. *changed (may be NULL): whether the view moved. */
+lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed, lake_error *err);
+/* One version. NOTFOUND: there is none by that number (version 0 has no object). */
+lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline, lki_manifest **out, lake_error *err);
+lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
+                                 lake_error *err);
+
+/* One attempt: apply the change to the newest known manifest and create the next version.
+ * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer. FENCED, END,
+ * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
+ * release result->manifest. */
+lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
+                        lki_commit_result *result, lake_error *err);
+/* Attempts until the change is in or refused, or the deadline; waits a random time of up to one turn of the active
+ * writers between attempts. Never AGAIN. */
+lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
+                           lki_commit_result *result, lake_error *err);
+
+/* seal.c: seals full runs of base's tail and folds full levels; *sealing's segments lie in arena. Writes objects only
+ * for runs that this log has not sealed before. */
+lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena *arena, lake_deadline deadline,
+                              lki_sealing *sealing, lake_error *err);
+
+#endif

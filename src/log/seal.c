@@ -1,0 +1,163 @@
+/* Sealing: full runs of committed descriptors leave the inline tail for a segment, and full levels of segments are
+ * folded into one of the next, so that a manifest stays bounded whatever the history. Only what the base has already
+ * committed is sealed, and a segment's name is made of its content, so two writers that seal the same run write the
+ * same object, and a rebase finds the run done. */
+#include "base/checksum.h"
+#include "format/names.h"
+#include "log/state.h"
+#include <inttypes.h>
+#include <string.h>
+
+static bool find_sealed(lki_log *log, uint32_t level, uint64_t first_step, uint64_t step_count,
+                        lki_segment_ref *ref) {
+  bool found = false;
+  lki_lock(log->env, log->synced.lock);
+  uint32_t held = log->synced.sealed_count < LKI_SEALED_CACHE_COUNT ? log->synced.sealed_count
+                                                                     : LKI_SEALED_CACHE_COUNT;
+  for (uint32_t i = 0; i < held && !found; i++) {
+    const lki_segment_ref *r = &log->synced.sealed[i];
+    if (r->level == level && r->first_step == first_step && r->step_count == step_count) {
+      *ref = *r;
+      found = true;
+    }
+  }
+  lki_unlock(log->env, log->synced.lock);
+  return found;
+}
+
+static void remember_sealed(lki_log *log, const lki_segment_ref *ref) {
+  lki_lock(log->env, log->synced.lock);
+  log->synced.sealed[log->synced.sealed_count++ % LKI_SEALED_CACHE_COUNT] = *ref;
+  lki_unlock(log->env, log->synced.lock);
+}
+
+/* Writes the segment; its ref is complete on return. */
+static lake_status write_segment(lki_log *log, const lki_segment *segment, lake_deadline deadline,
+                                 lki_segment_ref *ref, lake_error *err) {
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, log->env, LKI_SEGMENT_BYTES_MAX);
+  lake_status s = lki_segment_encode(log->env, segment, &bytes, err);
+  if (s == LAKE_OK) {
+    ref->level = segment->level;
+    ref->first_step = segment->first_step;
+    ref->step_count = segment->step_count;
+    ref->object_bytes = (uint32_t)bytes.bytes;
+    ref->checksum = lki_checksum(bytes.data, bytes.bytes, 0);
+    char name[LKI_NAME_BYTES];
+    lki_name_segment(name, ref);
+    s = lki_store_put(log->store, name, lki_buffer_view(&bytes), deadline, err);
+  }
+  lki_buffer_free(&bytes);
+  if (s == LAKE_OK) remember_sealed(log, ref);
+  return s;
+}
+
+/* The dictionary: ids in order of first appearance, so that equal runs give equal bytes. */
+static bool build_dictionary(lki_segment *segment, const lki_manifest *base) {
+  uint32_t *index_of = lki_arena_alloc(&segment->arena, sizeof *index_of * (base->producer_count + 1u));
+  segment->producer_ids = lki_arena_alloc(&segment->arena, sizeof *segment->producer_ids * segment->descriptor_count);
+  if (index_of == NULL || segment->producer_ids == NULL) return false;
+  for (uint32_t i = 0; i < segment->descriptor_count; i++) {
+    lki_descriptor *d = &segment->descriptors[i];
+    if (index_of[d->producer] == 0) {
+      segment->producer_ids[segment->producer_count] = base->producers[d->producer].id;
+      index_of[d->producer] = ++segment->producer_count;
+    }
+    d->producer = index_of[d->producer] - 1;
+  }
+  return true;
+}
+
+static lake_status seal_tail(lki_log *log, const lki_manifest *base, uint32_t at, uint32_t count,
+                             lake_deadline deadline, lki_segment_ref *ref, lake_error *err) {
+  const uint64_t first_step = base->tail_first_step + at;
+  if (find_sealed(log, 0, first_step, count, ref)) return LAKE_OK;
+  lake_status s = LAKE_NOMEM;
+  lki_segment *segment = lki_segment_new(log->env);
+  if (segment == NULL) goto done;
+  segment->namespace_id = log->schema->namespace_id;
+  segment->first_step = first_step;
+  segment->step_count = segment->descriptor_count = count;
+  segment->descriptors = lki_arena_copy(&segment->arena, &base->tail[at], sizeof *base->tail * count);
+  if (segment->descriptors == NULL || !build_dictionary(segment, base)) goto done;
+  s = write_segment(log, segment, deadline, ref, err);
+done:
+  if (s == LAKE_NOMEM) s = lki_fail(err, LAKE_NOMEM, "out of memory while sealing a segment");
+  lki_segment_release(segment);
+  return s;
+}
+
+static lake_status fold(lki_log *log, const lki_segment_ref *refs, uint32_t count, lake_deadline deadline,
+                        lki_segment_ref *ref, lake_error *err) {
+  const uint64_t first_step = refs[0].first_step;
+  const uint64_t step_count = refs[count - 1].first_step + refs[count - 1].step_count - first_step;
+  if (find_sealed(log, refs[0].level + 1, first_step, step_count, ref)) return LAKE_OK;
+  lki_segment *segment = lki_segment_new(log->env);
+  if (segment == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
+  segment->namespace_id = log->schema->namespace_id;
+  segment->level = refs[0].level + 1;
+  segment->first_step = first_step;
+  segment->step_count = step_count;
+  segment->child_count = count;
+  segment->children = lki_arena_copy(&segment->arena, refs, sizeof *refs * count);
+  lake_status s = segment->children != NULL ? write_segment(log, segment, deadline, ref, err)
+                                            : lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
+  lki_segment_release(segment);
+  return s;
+}
+
+lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena *arena, lake_deadline deadline,
+                              lki_sealing *sealing, lake_error *err) {
+  const uint32_t run = log->schema->tail_max;
+  /* One run stays inline, so that readers near the end need no segment. */
+  const uint32_t run_count = base->tail_count >= 2 * run ? base->tail_count / run - 1 : 0;
+  uint32_t count = base->segment_count;
+  lki_segment_ref *refs = lki_arena_alloc(arena, sizeof *refs * (count + run_count + 1u));
+  if (refs == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while sealing");
+  if (count > 0) memcpy(refs, base->segments, sizeof *refs * count);
+  for (uint32_t i = 0; i < run_count; i++) {
+    lake_status s = seal_tail(log, base, i * run, run, deadline, &refs[count], err);
+    if (s != LAKE_OK) return s;
+    count++;
+  }
+  for (;;) { /* each fold removes refs, so this ends */
+    uint32_t first = 0, fold_count = 0;
+    lki_segments_foldable(refs, count, &first, &fold_count);
+    if (fold_count == 0) break;
+    lki_segment_ref parent;
+    lake_status s = fold(log, &refs[first], fold_count, deadline, &parent, err);
+    if (s != LAKE_OK) return s;
+    refs[first] = parent;
+    memmove(&refs[first + 1], &refs[first + fold_count], sizeof *refs * (count - first - fold_count));
+    count -= fold_count - 1;
+  }
+  sealing->tail_drop = run_count * run;
+  sealing->segment_count = count;
+  sealing->segments = refs;
+  return LAKE_OK;
+}
+
+lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
+                                 lake_error *err) {
+  char name[LKI_NAME_BYTES];
+  lki_name_segment(name, ref);
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, log->env, LKI_SEGMENT_BYTES_MAX);
+  lki_segment *segment = NULL;
+  lake_status s = lki_store_get(log->store, name, lki_range_whole(), &bytes, NULL, deadline, err);
+  if (s == LAKE_NOTFOUND)
+    s = lki_fail(err, LAKE_CORRUPT, "segment %s is missing though a manifest refers to it; restore the object", name);
+  if (s == LAKE_OK && (bytes.bytes != ref->object_bytes || lki_checksum(bytes.data, bytes.bytes, 0) != ref->checksum))
+    s = lki_fail(err, LAKE_CORRUPT, "segment %s is not what the manifest refers to; restore the object", name);
+  if (s == LAKE_OK)
+    s = lki_segment_decode(log->env, lki_buffer_view(&bytes), &log->schema->namespace_id, name, &segment, err);
+  if (s == LAKE_OK && (segment->level != ref->level || segment->first_step != ref->first_step ||
+                       segment->step_count != ref->step_count))
+    s = lki_fail(err, LAKE_CORRUPT, "segment %s does not cover the steps that the manifest says", name);
+  lki_buffer_free(&bytes);
+  if (s == LAKE_OK)
+    *out = segment;
+  else
+    lki_segment_release(segment);
+  return s;
+}
