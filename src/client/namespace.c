@@ -1,0 +1,166 @@
+/* Creating and opening a namespace, sealing it. The handle is immutable after opening; its log has a lock of its own. */
+#include "client/namespace.h"
+#include "base/env.h"
+#include "format/names.h"
+#include <inttypes.h>
+#include <string.h>
+
+static lake_status read_schema(lake_store *store, lake_deadline deadline, lki_schema **out, lake_error *err) {
+  lake_env *env = lki_store_env(store);
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, env, (size_t)1 << 20);
+  lake_status s = lki_store_get(store, LKI_NAME_NAMESPACE, lki_range_whole(), &bytes, NULL, deadline, err);
+  if (s == LAKE_NOTFOUND)
+    s = lki_fail(err, LAKE_NOTFOUND, "no namespace at %s (there is no %s); check the URL, or create it with lake init",
+                 lki_store_url(store), LKI_NAME_NAMESPACE);
+  if (s == LAKE_OK) {
+    s = lki_namespace_decode(env, lki_buffer_view(&bytes), LKI_NAME_NAMESPACE, out, err);
+    if (s != LAKE_OK) lki_error_prefix(err, "%s", lki_store_url(store));
+  }
+  lki_buffer_free(&bytes);
+  return s;
+}
+
+/* Takes the schema, also on failure. */
+static lake_status make_handle(lake_store *store, bool owns_store, lki_schema *schema, lake_namespace **out,
+                               lake_error *err) {
+  lake_env *env = lki_store_env(store);
+  lake_namespace *ns = lki_new(env, sizeof *ns);
+  if (ns == NULL) {
+    lki_schema_free(schema);
+    return lki_fail(err, LAKE_NOMEM, "out of memory while opening a namespace");
+  }
+  ns->env = env;
+  ns->store = store;
+  ns->schema = schema;
+  lake_status s = lki_log_open(store, schema, &ns->log, err);
+  if (s == LAKE_OK) {
+    ns->owns_store = owns_store;
+    *out = ns;
+  } else {
+    lake_namespace_close(ns);
+  }
+  return s;
+}
+
+static lake_status open_on(lake_store *store, bool owns_store, lake_deadline deadline, lake_namespace **out,
+                           lake_error *err) {
+  lki_schema *schema = NULL;
+  lake_status s = read_schema(store, deadline, &schema, err);
+  return s == LAKE_OK ? make_handle(store, owns_store, schema, out, err) : s;
+}
+
+/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. */
+static lake_status create_on(lake_store *store, bool owns_store, const lake_namespace_options *options,
+                             lake_deadline deadline, lake_namespace **out, lake_error *err) {
+  lake_env *env = lki_store_env(store);
+  lki_schema *schema = NULL, *found = NULL;
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, env, (size_t)1 << 20);
+  lki_id id;
+  lki_random(env, &id, sizeof id);
+  lake_status s = lki_schema_new(env, options, id, &schema, err);
+  if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
+  if (s != LAKE_OK) goto done;
+  s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, lki_buffer_view(&bytes), deadline, err);
+  if (s != LAKE_OK) {
+    lake_error back = LAKE_ERROR_INIT;
+    lake_status r = read_schema(store, deadline, &found, &back);
+    if (r == LAKE_OK && lki_id_equal(found->namespace_id, id)) {
+      s = LAKE_OK;
+    } else if (r == LAKE_OK) {
+      char uuid[37];
+      lki_id_format(found->namespace_id, uuid);
+      s = lki_fail(err, LAKE_EXISTS, "%s already holds namespace %s; open it, or choose a fresh prefix",
+                   lki_store_url(store), uuid);
+    } else if (s == LAKE_EXISTS) {
+      s = r;
+      lki_error_copy(err, &back);
+    }
+  }
+  if (s == LAKE_OK && out != NULL) {
+    s = make_handle(store, owns_store, schema, out, err);
+    schema = NULL;
+  }
+done:
+  lki_buffer_free(&bytes);
+  lki_schema_free(schema);
+  lki_schema_free(found);
+  return s;
+}
+
+lake_status lake_namespace_open_store(lake_env *env, lake_store *store, lake_deadline deadline, lake_namespace **out,
+                                      lake_error *err) {
+  (void)env;
+  return open_on(store, false, deadline, out, err);
+}
+
+lake_status lake_namespace_create_store(lake_env *env, lake_store *store, const lake_namespace_options *options,
+                                        lake_deadline deadline, lake_namespace **out, lake_error *err) {
+  (void)env;
+  return create_on(store, false, options, deadline, out, err);
+}
+
+lake_status lake_namespace_open(lake_env *env, const char *url, lake_deadline deadline, lake_namespace **out,
+                                lake_error *err) {
+  lake_store *store = NULL;
+  lake_status s = lake_store_open(env, url, &store, err);
+  if (s != LAKE_OK) return s;
+  s = open_on(store, true, deadline, out, err);
+  if (s != LAKE_OK) lake_store_close(store);
+  return s;
+}
+
+lake_status lake_namespace_create(lake_env *env, const char *url, const lake_namespace_options *options,
+                                  lake_deadline deadline, lake_namespace **out, lake_error *err) {
+  lake_store *store = NULL;
+  lake_status s = lake_store_open(env, url, &store, err);
+  if (s != LAKE_OK) return s;
+  s = create_on(store, true, options, deadline, out, err);
+  if (s != LAKE_OK || out == NULL) lake_store_close(store);
+  return s;
+}
+
+void lake_namespace_close(lake_namespace *ns) {
+  if (ns == NULL) return;
+  lki_log_close(ns->log);
+  lki_schema_free(ns->schema);
+  if (ns->owns_store) lake_store_close(ns->store);
+  lki_free(ns->env, ns);
+}
+
+void lake_namespace_info_get(const lake_namespace *ns, lake_namespace_info *info) {
+  const lki_schema *schema = ns->schema;
+  memset(info, 0, sizeof *info);
+  lki_id_format(schema->namespace_id, info->uuid);
+  info->mesh = schema->mesh;
+  info->rows_per_slice = schema->rows_per_slice;
+  info->tensor_count = schema->tensor_count;
+  info->tensors = schema->tensors;
+  info->codec = schema->codec;
+  info->tail_max = schema->tail_max;
+  info->slice_bytes = schema->slice_bytes;
+  info->note = schema->note;
+  info->url = lki_store_url(ns->store);
+}
+
+void lake_namespace_stats_get(const lake_namespace *ns, lake_store_stats *stats) {
+  lake_store_stats_get(ns->store, stats);
+}
+
+lake_status lake_slice_tensors(const lake_namespace *ns, const void *slice, size_t slice_bytes, lake_tensor *tensors,
+                               uint32_t capacity, uint32_t *count, lake_error *err) {
+  return lki_schema_slice_tensors(ns->schema, slice, slice_bytes, tensors, capacity, count, err);
+}
+
+lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadline, uint64_t *step_count, lake_error *err) {
+  char owner[LKI_OWNER_BYTES_MAX];
+  lki_owner_text(owner, sizeof owner);
+  lki_change change = {.kind = LKI_CHANGE_SEAL};
+  lki_commit_result result;
+  lake_status s = lki_log_commit(ns->log, &change, owner, deadline, &result, err);
+  if (s == LAKE_EXISTS) s = LAKE_OK; /* somebody sealed it: that is what was asked for */
+  if (s == LAKE_OK && step_count != NULL) *step_count = result.manifest->next_step;
+  lki_manifest_release(result.manifest);
+  return s;
+}
