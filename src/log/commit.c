@@ -125,7 +125,7 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
     if (r != LAKE_OK) s = r;
   }
 done:
-  result->manifest = lki_log_view(log);
+  result->manifest = s == LAKE_OK ? lki_manifest_retain(candidate) : lki_log_view(log);
   lki_buffer_free(&bytes);
   lki_arena_free(&arena);
   lki_manifest_release(candidate);

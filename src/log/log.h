@@ -14,7 +14,7 @@
 typedef struct lki_log lki_log;
 
 typedef struct lki_commit_result {
-  lki_manifest *manifest;  /* the newest manifest known afterwards, retained; NULL on failures before one was read */
+  lki_manifest *manifest;  /* retained: the one that was written (OK), else the newest known; never NULL */
   uint32_t attempt_count;  /* conditional puts sent */
   uint64_t manifest_bytes; /* of the manifest that was written */
 } lki_commit_result;
