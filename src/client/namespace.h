@@ -5,6 +5,8 @@
 #include "log/log.h"
 #include <lakestream/namespace.h>
 
+#define LKI_STORE_CALL_NS ((uint64_t)30 * 1000 * 1000 * 1000) /* bound of one background store call */
+
 struct lake_namespace {
   lake_env *env;
   lake_store *store;

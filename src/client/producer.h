@@ -9,7 +9,7 @@
 
 #define LKI_UPLOAD_THREADS_MAX 256
 #define LKI_PENDING_COUNT_MAX_MAX (1u << 20)
-#define LKI_STORE_CALL_NS ((uint64_t)30 * 1000 * 1000 * 1000) /* bound of one background store call */
+
 
 /* A TGB that was appended and is not yet known to be committed. */
 typedef struct lki_pending {
