@@ -165,6 +165,7 @@ static lake_status await_locked(lake_consumer *c, lake_deadline deadline, lake_e
     if (taken && slot->stage == LKI_SLOT_FAILED) {
       lki_error_copy(err, &slot->error);
       lki_error_prefix(err, "%s step %" PRIu64, c->rank_label, c->synced.deliver);
+      slot->reported = true;
       return slot->error.status;
     }
     if (c->synced.view->sealed && c->synced.deliver >= c->synced.view->next_step)
@@ -176,22 +177,15 @@ static lake_status await_locked(lake_consumer *c, lake_deadline deadline, lake_e
   }
 }
 
-/* Lets a failed step be fetched again by a later call. Lock held. */
-static void rearm_locked(lake_consumer *c) {
+/* A step whose failure the caller has seen is tried once more, in the caller's own thread: the I/O threads may all be
+ * waiting for room behind it. Lock held. */
+static void retry_failed_locked(lake_consumer *c, lake_deadline deadline) {
   lki_slot *slot = &c->synced.slots[c->synced.deliver % c->window];
-  if (c->synced.fetch <= c->synced.deliver || slot->stage != LKI_SLOT_FAILED) return;
-  /* The steps after it in the window are dropped with it: a failure is rare, and order is simpler than speed here.
-   * Slots that a thread is still filling are left alone until it is done. */
-  for (uint64_t step = c->synced.deliver + 1; step < c->synced.fetch; step++)
-    if (c->synced.slots[step % c->window].stage == LKI_SLOT_FETCHING) return;
-  for (uint64_t step = c->synced.deliver; step < c->synced.fetch; step++) {
-    lki_slot *s = &c->synced.slots[step % c->window];
-    c->synced.used_bytes -= s->reserved_bytes;
-    lki_slice_free(&s->slice);
-    *s = (lki_slot){.stage = LKI_SLOT_EMPTY};
-  }
-  c->synced.fetch = c->synced.deliver;
-  lki_broadcast(c->env, c->synced.work);
+  if (c->synced.fetch <= c->synced.deliver || slot->stage != LKI_SLOT_FAILED || !slot->reported) return;
+  c->synced.used_bytes -= slot->reserved_bytes;
+  *slot = (lki_slot){.stage = LKI_SLOT_FETCHING, .step = c->synced.deliver};
+  (void)lki_consumer_fetch_locked(c, slot, deadline);
+  if (slot->stage == LKI_SLOT_FETCHING) slot->stage = LKI_SLOT_FAILED; /* no thread will go on with it */
 }
 
 /* Moves the ready slot's slice to the caller. Lock held. */
@@ -231,11 +225,9 @@ lake_status lake_consumer_next(lake_consumer *c, lake_deadline deadline, lake_ba
   lki_held *held = lki_new(c->env, sizeof *held + sizeof(lake_tensor) * c->ns->schema->tensor_count);
   if (held == NULL) return lki_fail(err, LAKE_NOMEM, "%s: out of memory for a batch", c->rank_label);
   lki_lock(c->env, c->synced.lock);
+  retry_failed_locked(c, deadline);
   lake_status s = await_locked(c, deadline, err);
-  if (s == LAKE_OK)
-    s = hand_over_locked(c, held, batch, err);
-  else
-    rearm_locked(c);
+  if (s == LAKE_OK) s = hand_over_locked(c, held, batch, err);
   c->synced.stats.wait_ns += lki_now_ns(c->env) - begin_ns;
   lki_unlock(c->env, c->synced.lock);
   if (s != LAKE_OK) lki_free(c->env, held);

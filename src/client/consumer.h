@@ -27,7 +27,8 @@ typedef struct lki_slot {
   uint64_t step;
   uint64_t reserved_bytes; /* of the budget */
   lki_slice slice;
-  lake_error error;   /* FAILED: final; FETCHING: the last failure that is being retried, if any */
+  bool reported;    /* FAILED: the caller has been told */
+  lake_error error; /* FAILED: final; FETCHING: the last failure that is being retried, if any */
 } lki_slot;
 
 /* A batch that the caller holds. */
@@ -69,6 +70,10 @@ struct lake_consumer {
   } synced;
 };
 
-void lki_consumer_io_main(void *consumer); /* prefetch.c */
+/* prefetch.c */
+void lki_consumer_io_main(void *consumer);
+/* One try to fill a slot, which is FETCHING and the caller's; it is READY or FAILED afterwards, or still FETCHING if
+ * the failure may pass. Called and returns with the lock held, which it drops meanwhile. */
+lake_status lki_consumer_fetch_locked(lake_consumer *consumer, lki_slot *slot, lake_deadline deadline);
 
 #endif

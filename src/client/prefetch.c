@@ -72,13 +72,12 @@ static uint64_t slice_cost(const lake_consumer *c, const lki_descriptor *d) {
   return frame_bytes > slice_bytes ? frame_bytes : slice_bytes;
 }
 
-/* One try to fill a slot. Called and returns with the lock held; the slot is FETCHING and this thread's. */
-static lake_status fetch_locked(lake_consumer *c, lki_slot *slot, lake_error *err) {
+/* Finds the step's TGB and reads this rank's slice of it. Called and returns with the lock held. */
+static lake_status read_locked(lake_consumer *c, lki_slot *slot, lake_deadline deadline, lake_error *err) {
   lki_manifest *view = lki_manifest_retain(c->synced.view);
   lki_unlock(c->env, c->synced.lock);
   lki_step_ref ref = {0};
   lki_slice slice = {0};
-  lake_deadline deadline = {lki_after_ns(c->env, LKI_STORE_CALL_NS)};
   lake_status s = is_quarantined(view, slot->step)
                       ? lki_fail(err, LAKE_CORRUPT, "step %" PRIu64 " is quarantined; start after it", slot->step)
                       : lki_steps_find(c->steps, view, slot->step, deadline, &ref, err);
@@ -88,7 +87,6 @@ static lake_status fetch_locked(lake_consumer *c, lki_slot *slot, lake_error *er
   lki_unlock(c->env, c->synced.lock);
   if (s == LAKE_OK) {
     lki_tgb_ref tgb = {&c->ns->schema->namespace_id, ref.producer_id, ref.descriptor};
-    deadline.at_ns = lki_after_ns(c->env, LKI_STORE_CALL_NS);
     if (ref.descriptor->slice_count <= c->slice)
       s = lki_fail(err, LAKE_CORRUPT, "step %" PRIu64 " has %u slices, slice %u is asked for", slot->step,
                    ref.descriptor->slice_count, c->slice);
@@ -108,20 +106,26 @@ static lake_status fetch_locked(lake_consumer *c, lki_slot *slot, lake_error *er
   return s;
 }
 
+lake_status lki_consumer_fetch_locked(lake_consumer *c, lki_slot *slot, lake_deadline deadline) {
+  lake_error err = LAKE_ERROR_INIT;
+  lake_status s = read_locked(c, slot, deadline, &err);
+  slot->error = err;
+  slot->error.status = s;
+  if (s == LAKE_OK)
+    slot->stage = LKI_SLOT_READY;
+  else if (!is_transient(s) || c->synced.closing)
+    slot->stage = LKI_SLOT_FAILED;
+  lki_broadcast(c->env, c->synced.progress);
+  return s;
+}
+
 /* Fills a slot, retrying what may pass. Lock held on entry and return. */
 static void fill_locked(lake_consumer *c, lki_slot *slot) {
   uint64_t backoff_ns = 50u * 1000 * 1000;
   for (;;) { /* ended by success, a final failure or close */
-    lake_error err = LAKE_ERROR_INIT;
-    lake_status s = fetch_locked(c, slot, &err);
-    if (s == LAKE_OK || !is_transient(s) || c->synced.closing) {
-      slot->stage = s == LAKE_OK ? LKI_SLOT_READY : LKI_SLOT_FAILED;
-      slot->error = err;
-      slot->error.status = s;
-      lki_broadcast(c->env, c->synced.progress);
-      return;
-    }
-    slot->error = err;
+    lake_deadline deadline = {lki_after_ns(c->env, LKI_STORE_CALL_NS)};
+    (void)lki_consumer_fetch_locked(c, slot, deadline);
+    if (slot->stage != LKI_SLOT_FETCHING) return;
     const uint64_t until_ns =
         lki_after_ns(c->env, backoff_ns / 2 + (uint64_t)((double)(backoff_ns / 2) * lki_random_unit(c->env)));
     if (backoff_ns < (uint64_t)5 * 1000 * 1000 * 1000) backoff_ns *= 2;
