@@ -41,8 +41,15 @@ void lki_error_prefix(lake_error *err, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  size_t used = strlen(text);
-  snprintf(text + used, sizeof text - used, ": %s", err->text);
+  /* A text that grows too long loses its end: the context before it says where to look. */
+  size_t used = strlen(text), room = sizeof text - 1 - used;
+  if (room > 2) {
+    memcpy(text + used, ": ", 2);
+    size_t rest = strlen(err->text);
+    if (rest > room - 2) rest = room - 2;
+    memcpy(text + used + 2, err->text, rest);
+    text[used + 2 + rest] = 0;
+  }
   one_line(text);
   memcpy(err->text, text, sizeof text);
 }
