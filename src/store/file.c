@@ -23,7 +23,7 @@ static lake_status open_object(lki_file_store *fs, const char *key, int flags, i
   int root_fd;
   lake_status s = lki_file_root(fs, false, &root_fd, err);
   if (s != LAKE_OK) return s;
-  int object_fd = lki_file_open_at(fs, root_fd, key, flags | O_NONBLOCK);
+  int object_fd = lki_file_open_at(fs, root_fd, key, (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK);
   if (object_fd < 0) {
     int e = errno;
     /* Below an object there is nothing. */
