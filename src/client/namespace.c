@@ -2,22 +2,33 @@
 #include "client/namespace.h"
 #include "base/env.h"
 #include "format/names.h"
+#include "store/checked.h"
 #include <inttypes.h>
 #include <string.h>
+
+typedef struct schema_check {
+  lake_env *env;
+  lki_schema *schema;
+} schema_check;
+
+static lake_status check_schema(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err) {
+  (void)info;
+  schema_check *c = ctx;
+  return lki_namespace_decode(c->env, bytes, LKI_NAME_NAMESPACE, &c->schema, err);
+}
 
 static lake_status read_schema(lake_store *store, lake_deadline deadline, lki_schema **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
   lake_buffer bytes;
   lki_buffer_init(&bytes, env, (size_t)1 << 20);
-  lake_status s = lki_store_get(store, LKI_NAME_NAMESPACE, lki_range_whole(), &bytes, NULL, deadline, err);
+  schema_check check = {env, NULL};
+  lake_status s = lki_store_get_checked(store, LKI_NAME_NAMESPACE, lki_range_whole(), &bytes, check_schema, &check,
+                                        deadline, err);
+  lki_buffer_free(&bytes);
   if (s == LAKE_NOTFOUND)
     s = lki_fail(err, LAKE_NOTFOUND, "no namespace at %s (there is no %s); check the URL, or create it with lake init",
                  lki_store_url(store), LKI_NAME_NAMESPACE);
-  if (s == LAKE_OK) {
-    s = lki_namespace_decode(env, lki_buffer_view(&bytes), LKI_NAME_NAMESPACE, out, err);
-    if (s != LAKE_OK) lki_error_prefix(err, "%s", lki_store_url(store));
-  }
-  lki_buffer_free(&bytes);
+  if (s == LAKE_OK) *out = check.schema;
   return s;
 }
 

@@ -2,6 +2,7 @@
 #include "base/env.h"
 #include "client/namespace.h"
 #include "format/names.h"
+#include "store/checked.h"
 #include <inttypes.h>
 #include <lakestream/consumer.h>
 
@@ -44,6 +45,11 @@ lake_status lake_cursor_parse(const lake_namespace *ns, const char *text, uint64
   return LAKE_OK;
 }
 
+static lake_status check_pin(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err) {
+  (void)info;
+  return lki_pin_decode(bytes, "pin", ctx, err);
+}
+
 lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint, const char *cursor_text,
                             lake_deadline deadline, lake_error *err) {
   lki_cursor cursor;
@@ -61,8 +67,7 @@ lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *c
   if (s == LAKE_EXISTS || s == LAKE_UNCERTAIN) {
     /* Ours from an earlier try, or the same checkpoint again: fine if it pins the same row. */
     lki_pin found;
-    lake_status r = lki_store_get(ns->store, name, lki_range_whole(), &back, NULL, deadline, err);
-    if (r == LAKE_OK) r = lki_pin_decode(lki_buffer_view(&back), name, &found, err);
+    lake_status r = lki_store_get_checked(ns->store, name, lki_range_whole(), &back, check_pin, &found, deadline, err);
     if (r != LAKE_OK)
       s = r == LAKE_NOTFOUND ? LAKE_UNCERTAIN : r;
     else if (found.row == pin.row && lki_id_equal(found.namespace_id, pin.namespace_id))

@@ -3,7 +3,30 @@
 #include "base/buffer.h"
 #include "format/names.h"
 #include "log/state.h"
+#include "store/checked.h"
 #include <inttypes.h>
+
+typedef struct manifest_check {
+  lki_log *log;
+  uint64_t version;
+  const char *name;
+  lki_manifest *manifest;
+} manifest_check;
+
+static lake_status check_manifest(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err) {
+  (void)info;
+  manifest_check *c = ctx;
+  lki_manifest *manifest = NULL;
+  lake_status s = lki_manifest_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &manifest, err);
+  if (s != LAKE_OK) return s;
+  if (manifest->version != c->version) {
+    s = lki_fail(err, LAKE_CORRUPT, "it holds version %" PRIu64 "; restore the object", manifest->version);
+    lki_manifest_release(manifest);
+    return s;
+  }
+  c->manifest = manifest;
+  return LAKE_OK;
+}
 
 lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline, lki_manifest **out,
                          lake_error *err) {
@@ -11,17 +34,11 @@ lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline,
   lki_name_manifest(name, version);
   lake_buffer bytes;
   lki_buffer_init(&bytes, log->env, LKI_MANIFEST_BYTES_MAX);
-  lki_manifest *manifest = NULL;
-  lake_status s = lki_store_get(log->store, name, lki_range_whole(), &bytes, NULL, deadline, err);
-  if (s == LAKE_OK)
-    s = lki_manifest_decode(log->env, lki_buffer_view(&bytes), &log->schema->namespace_id, name, &manifest, err);
-  if (s == LAKE_OK && manifest->version != version)
-    s = lki_fail(err, LAKE_CORRUPT, "%s holds version %" PRIu64 "; restore the object", name, manifest->version);
+  manifest_check check = {log, version, name, NULL};
+  lake_status s =
+      lki_store_get_checked(log->store, name, lki_range_whole(), &bytes, check_manifest, &check, deadline, err);
   lki_buffer_free(&bytes);
-  if (s == LAKE_OK)
-    *out = manifest;
-  else
-    lki_manifest_release(manifest);
+  if (s == LAKE_OK) *out = check.manifest;
   return s;
 }
 

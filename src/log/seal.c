@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "format/names.h"
 #include "log/state.h"
+#include "store/checked.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -137,27 +138,43 @@ lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena 
   return LAKE_OK;
 }
 
+typedef struct segment_check {
+  lki_log *log;
+  const lki_segment_ref *ref;
+  const char *name;
+  lki_segment *segment;
+} segment_check;
+
+static lake_status check_segment(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err) {
+  (void)info;
+  segment_check *c = ctx;
+  const lki_segment_ref *ref = c->ref;
+  if (bytes.bytes != ref->object_bytes || lki_checksum(bytes.data, bytes.bytes, 0) != ref->checksum)
+    return lki_fail(err, LAKE_CORRUPT, "it is not the segment that the manifest refers to; restore the object");
+  lki_segment *segment = NULL;
+  lake_status s = lki_segment_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &segment, err);
+  if (s != LAKE_OK) return s;
+  if (segment->level != ref->level || segment->first_step != ref->first_step ||
+      segment->step_count != ref->step_count) {
+    lki_segment_release(segment);
+    return lki_fail(err, LAKE_CORRUPT, "it does not cover the steps that the manifest says; restore the object");
+  }
+  c->segment = segment;
+  return LAKE_OK;
+}
+
 lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
                                  lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_segment(name, ref);
   lake_buffer bytes;
   lki_buffer_init(&bytes, log->env, LKI_SEGMENT_BYTES_MAX);
-  lki_segment *segment = NULL;
-  lake_status s = lki_store_get(log->store, name, lki_range_whole(), &bytes, NULL, deadline, err);
-  if (s == LAKE_NOTFOUND)
-    s = lki_fail(err, LAKE_CORRUPT, "segment %s is missing though a manifest refers to it; restore the object", name);
-  if (s == LAKE_OK && (bytes.bytes != ref->object_bytes || lki_checksum(bytes.data, bytes.bytes, 0) != ref->checksum))
-    s = lki_fail(err, LAKE_CORRUPT, "segment %s is not what the manifest refers to; restore the object", name);
-  if (s == LAKE_OK)
-    s = lki_segment_decode(log->env, lki_buffer_view(&bytes), &log->schema->namespace_id, name, &segment, err);
-  if (s == LAKE_OK && (segment->level != ref->level || segment->first_step != ref->first_step ||
-                       segment->step_count != ref->step_count))
-    s = lki_fail(err, LAKE_CORRUPT, "segment %s does not cover the steps that the manifest says", name);
+  segment_check check = {log, ref, name, NULL};
+  lake_status s =
+      lki_store_get_checked(log->store, name, lki_range_whole(), &bytes, check_segment, &check, deadline, err);
   lki_buffer_free(&bytes);
-  if (s == LAKE_OK)
-    *out = segment;
-  else
-    lki_segment_release(segment);
+  if (s == LAKE_NOTFOUND)
+    s = lki_fail(err, LAKE_CORRUPT, "%s is missing though a manifest refers to it; restore the object", name);
+  if (s == LAKE_OK) *out = check.segment;
   return s;
 }

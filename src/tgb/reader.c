@@ -1,8 +1,9 @@
 /* Reading one slice: range from the descriptor, one request, every byte checked before it is handed on. A reply that
- * fails its checks is fetched again, since the fault may lie on the way; after LKI_READ_TRIES it is CORRUPT. */
+ * fails its checks is fetched again by the one loop of store/checked.c. */
 #include "base/buffer.h"
 #include "base/env.h"
 #include "format/names.h"
+#include "store/checked.h"
 #include "tgb/tgb.h"
 #include <inttypes.h>
 #include <string.h>
@@ -16,6 +17,31 @@ static lake_status missing(const char *name, lake_error *err) {
   return lki_fail(err, LAKE_CORRUPT, "%s is missing though a committed step refers to it; restore the object", name);
 }
 
+typedef struct footer_check {
+  lake_env *env;
+  const lki_tgb_ref *tgb;
+  const char *name;
+  lki_arena *arena;
+  lki_tgb_footer *footer;
+} footer_check;
+
+static lake_status check_footer(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err) {
+  footer_check *c = ctx;
+  const lki_descriptor *d = c->tgb->descriptor;
+  if (info->object_bytes != d->object_bytes)
+    return lki_fail(err, LAKE_CORRUPT, "it has %" PRIu64 " bytes, its descriptor says %" PRIu64 "; restore the object",
+                    info->object_bytes, d->object_bytes);
+  lki_tgb_footer footer;
+  lake_status s = lki_tgb_footer_decode(c->env, bytes, d->object_bytes, c->name, c->arena, &footer, err);
+  if (s != LAKE_OK) return s;
+  if (footer.epoch != d->epoch || footer.seq != d->seq || footer.slice_count != d->slice_count ||
+      !lki_id_equal(footer.namespace_id, *c->tgb->namespace_id) ||
+      strcmp(footer.producer_id, c->tgb->producer_id) != 0)
+    return lki_fail(err, LAKE_CORRUPT, "it is another TGB's object; restore the object");
+  *c->footer = footer;
+  return LAKE_OK;
+}
+
 lake_status lki_tgb_read_footer(lake_store *store, const lki_tgb_ref *tgb, lake_deadline deadline, lki_arena *arena,
                                 lki_tgb_footer *footer, lake_error *err) {
   const lki_descriptor *d = tgb->descriptor;
@@ -23,25 +49,11 @@ lake_status lki_tgb_read_footer(lake_store *store, const lki_tgb_ref *tgb, lake_
   lki_name_tgb(name, tgb->producer_id, d->epoch, d->seq);
   lake_buffer bytes;
   lki_buffer_init(&bytes, lki_store_env(store), LKI_FOOTER_BYTES_MAX);
-  lake_status s = LAKE_CORRUPT;
-  for (int i = 0; i < LKI_READ_TRIES && s == LAKE_CORRUPT; i++) {
-    lake_object_info info = {0};
-    bytes.bytes = 0;
-    s = lki_store_get(store, name, lki_range_suffix(d->footer_bytes), &bytes, &info, deadline, err);
-    if (s == LAKE_NOTFOUND) s = missing(name, err);
-    if (s == LAKE_OK && info.object_bytes != d->object_bytes)
-      s = lki_fail(err, LAKE_CORRUPT, "%s has %" PRIu64 " bytes, its descriptor says %" PRIu64 "; restore the object",
-                   name, info.object_bytes, d->object_bytes);
-    if (s == LAKE_OK)
-      s = lki_tgb_footer_decode(lki_store_env(store), lki_buffer_view(&bytes), d->object_bytes, name, arena, footer,
-                                err);
-    if (s == LAKE_OK &&
-        (footer->epoch != d->epoch || footer->seq != d->seq || footer->slice_count != d->slice_count ||
-         !lki_id_equal(footer->namespace_id, *tgb->namespace_id) || strcmp(footer->producer_id, tgb->producer_id) != 0))
-      s = lki_fail(err, LAKE_CORRUPT, "%s is another TGB's object; restore the object", name);
-  }
+  footer_check check = {lki_store_env(store), tgb, name, arena, footer};
+  lake_status s = lki_store_get_checked(store, name, lki_range_suffix(d->footer_bytes), &bytes, check_footer, &check,
+                                        deadline, err);
   lki_buffer_free(&bytes);
-  return s;
+  return s == LAKE_NOTFOUND ? missing(name, err) : s;
 }
 
 /* Where the frame lies; reads the footer when the descriptor does not list the frames. */
@@ -63,24 +75,31 @@ static lake_status locate(lake_store *store, const lki_tgb_ref *tgb, uint32_t sl
   return s;
 }
 
-/* Checks the frame in `memory` and turns it into a slice; *out owns memory only on OK and only if it is a view. */
-static lake_status open_frame(lake_env *env, unsigned char *memory, uint64_t frame_bytes, lki_frame_key key,
-                              lki_slice *out, lake_error *err) {
-  lake_bytes frame = {memory, (size_t)frame_bytes};
+typedef struct frame_check {
+  lake_env *env;
+  lki_frame_key key;
+  unsigned char *memory; /* where the frame was read to; the slice's once it turns out to be a view */
+  lki_slice slice;
+} frame_check;
+
+/* Checks a frame and turns it into a slice: a view of the memory it was read to, or decompressed beside it. */
+static lake_status open_frame(void *ctx, lake_bytes frame, const lake_object_info *info, lake_error *err) {
+  (void)info;
+  frame_check *c = ctx;
   uint64_t slice_bytes = 0;
   bool compressed = false;
-  lake_status s = lki_frame_check(frame, key, &slice_bytes, &compressed, err);
+  lake_status s = lki_frame_check(frame, c->key, &slice_bytes, &compressed, err);
   if (s != LAKE_OK) return s;
-  lki_slice slice = {.env = env, .stored_bytes = frame_bytes, .memory = memory};
+  lki_slice slice = {.env = c->env, .stored_bytes = frame.bytes, .memory = c->memory};
   if (compressed) {
-    slice.memory = lki_alloc_aligned(env, LKI_BUFFER_ALIGN, (size_t)slice_bytes);
+    slice.memory = lki_alloc_aligned(c->env, LKI_BUFFER_ALIGN, (size_t)slice_bytes);
     if (slice.memory == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for %" PRIu64 " bytes", slice_bytes);
   }
-  s = lki_frame_decode(env, frame, &slice.view, compressed ? slice.memory : NULL, (size_t)slice_bytes, err);
+  s = lki_frame_decode(c->env, frame, &slice.view, compressed ? slice.memory : NULL, (size_t)slice_bytes, err);
   if (s == LAKE_OK)
-    *out = slice;
+    c->slice = slice;
   else if (compressed)
-    lki_free(env, slice.memory);
+    lki_free(c->env, slice.memory);
   return s;
 }
 
@@ -96,20 +115,18 @@ lake_status lki_tgb_read_slice(lake_store *store, const lki_tgb_ref *tgb, uint32
   if (frame_bytes > SIZE_MAX / 2) return lki_fail(err, LAKE_CORRUPT, "%s: slice %u is absurdly long", name, slice);
   unsigned char *memory = lki_alloc_aligned(env, LKI_BUFFER_ALIGN, (size_t)frame_bytes);
   if (memory == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for %" PRIu64 " bytes of a slice", frame_bytes);
-  lki_frame_key key = {lki_tgb_hash(tgb->namespace_id, tgb->producer_id, d->epoch, d->seq), slice};
-  lki_slice slice_out = {0};
-  s = LAKE_CORRUPT;
-  for (int i = 0; i < LKI_READ_TRIES && s == LAKE_CORRUPT; i++) {
-    lake_buffer buffer;
-    lki_buffer_init_fixed(&buffer, env, memory, (size_t)frame_bytes);
-    s = lki_store_get(store, name, lki_range_exact(offset, frame_bytes), &buffer, NULL, deadline, err);
-    if (s == LAKE_NOTFOUND) s = missing(name, err);
-    if (s == LAKE_OK) {
-      s = open_frame(env, memory, frame_bytes, key, &slice_out, err);
-      if (s != LAKE_OK) lki_error_prefix(err, "%s slice %u", name, slice);
-    }
-  }
-  if (slice_out.memory != memory) lki_free(env, memory);
-  if (s == LAKE_OK) *out = slice_out;
+  frame_check check = {.env = env, .memory = memory};
+  check.key.tgb_hash = lki_tgb_hash(tgb->namespace_id, tgb->producer_id, d->epoch, d->seq);
+  check.key.slice = slice;
+  lake_buffer buffer;
+  lki_buffer_init_fixed(&buffer, env, memory, (size_t)frame_bytes);
+  s = lki_store_get_checked(store, name, lki_range_exact(offset, frame_bytes), &buffer, open_frame, &check, deadline,
+                            err);
+  if (s == LAKE_NOTFOUND) s = missing(name, err);
+  if (check.slice.memory != memory) lki_free(env, memory);
+  if (s == LAKE_OK)
+    *out = check.slice;
+  else if (s != LAKE_NOTFOUND)
+    lki_error_prefix(err, "slice %u", slice);
   return s;
 }

@@ -5,8 +5,6 @@
 #include "format/format.h"
 #include "store/store.h"
 
-#define LKI_READ_TRIES 3 /* a frame that fails its checks is fetched anew this often before it is called CORRUPT */
-
 /* One slice in memory. */
 typedef struct lki_slice {
   lake_env *env;
