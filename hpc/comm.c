@@ -34,7 +34,7 @@ lake_status lki_mpi_usable(MPI_Comm comm, const char *what, lake_error *err) {
   if (MPI_Initialized(&yes) != MPI_SUCCESS || !yes)
     return lki_mpi_fail(err, LAKE_INVALID, "%s: MPI is not initialised; call MPI_Init first", what);
   if (MPI_Finalized(&yes) != MPI_SUCCESS || yes)
-    return lki_mpi_fail(err, LAKE_INVALID, "%s: MPI is finalised already; call before MPI_Finalize", what);
+    return lki_mpi_fail(err, LAKE_INVALID, "%s: MPI is finalized already; call before MPI_Finalize", what);
   if (comm == MPI_COMM_NULL)
     return lki_mpi_fail(err, LAKE_INVALID, "%s: the communicator is MPI_COMM_NULL; pass one this rank is in", what);
   if (MPI_Comm_test_inter(comm, &yes) != MPI_SUCCESS || yes)

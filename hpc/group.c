@@ -64,16 +64,18 @@ static lake_status coverage_check(const hello *all, int rank_count, lake_error *
   uint32_t *held = calloc(position_count, sizeof *held);
   if (held == NULL) return lki_mpi_fail(err, LAKE_NOMEM, "%s: no memory", open_what);
   for (int r = 0; r < rank_count; r++) held[(size_t)all[r].d * all[0].c_count + all[r].c]++;
+  size_t empty = 0, uneven = 0; /* the first of each kind, or position_count */
+  while (empty < position_count && held[empty] > 0) empty++;
+  while (uneven < position_count && held[uneven] == held[0]) uneven++;
   lake_status status = LAKE_OK;
-  for (size_t i = 0; i < position_count && status == LAKE_OK; i++) {
-    unsigned d = (unsigned)(i / all[0].c_count), c = (unsigned)(i % all[0].c_count);
-    if (held[i] == 0)
-      status = lki_mpi_fail(err, LAKE_INVALID, "no rank reads position (d=%u, c=%u) of the mesh %ux%u: its data would "
-                            "be lost; correct the coordinates", d, c, all[0].d_count, all[0].c_count);
-    else if (held[i] != held[0])
-      status = lki_mpi_fail(err, LAKE_INVALID, "position (d=%u, c=%u) of the mesh %ux%u is read by %u ranks but (d=0, "
-                            "c=0) by %u; correct the coordinates", d, c, all[0].d_count, all[0].c_count, held[i], held[0]);
-  }
+  if (empty < position_count)
+    status = lki_mpi_fail(err, LAKE_INVALID, "no rank reads position (d=%zu, c=%zu) of the mesh %ux%u: its data would be "
+                          "lost; correct the coordinates", empty / all[0].c_count, empty % all[0].c_count,
+                          all[0].d_count, all[0].c_count);
+  else if (uneven < position_count)
+    status = lki_mpi_fail(err, LAKE_INVALID, "position (d=%zu, c=%zu) of the mesh %ux%u is read by %u ranks but (d=0, c=0) "
+                          "by %u; correct the coordinates", uneven / all[0].c_count, uneven % all[0].c_count,
+                          all[0].d_count, all[0].c_count, held[uneven], held[0]);
   free(held);
   return status;
 }
