@@ -28,6 +28,7 @@ lake_status lki_log_open(lake_store *store, const lki_schema *schema, lki_log **
 void lki_log_close(lki_log *log) {
   if (log == NULL) return;
   lki_manifest_release(log->synced.view);
+  lki_segment_release(log->synced.root);
   lki_mutex_close(log->env, log->synced.lock);
   lki_free(log->env, log);
 }

@@ -1,7 +1,9 @@
-/* Sealing: full runs of committed descriptors leave the inline tail for a segment, and full levels of segments are
- * folded into one of the next, so that a manifest stays bounded whatever the history. Only what the base has already
- * committed is sealed, and a segment's name is made of its content, so two writers that seal the same run write the
- * same object, and a rebase finds the run done. */
+/* Sealing: full runs of committed descriptors leave the inline tail for a segment, and once a manifest refers to more
+ * than LKI_SEGMENT_FANOUT segments they all go under one root segment, whose children are folded by level like the
+ * digits of a number. So a manifest's size does not depend on the history at all, a root's only on its logarithm, and
+ * any step is found by reading one segment a level. Only what the base has already committed is sealed, and a
+ * segment's name is made of its content, so two writers that seal the same run write the same object, and a rebase
+ * finds the work done. */
 #include "base/checksum.h"
 #include "format/names.h"
 #include "log/state.h"
@@ -88,22 +90,84 @@ done:
   return s;
 }
 
-static lake_status fold(lki_log *log, const lki_segment_ref *refs, uint32_t count, lake_deadline deadline,
-                        lki_segment_ref *ref, lake_error *err) {
-  const uint64_t first_step = refs[0].first_step;
-  const uint64_t step_count = refs[count - 1].first_step + refs[count - 1].step_count - first_step;
-  if (find_sealed(log, refs[0].level + 1, first_step, step_count, ref)) return LAKE_OK;
+/* A segment of refs over `refs`, one level above the highest of them. */
+static lake_status write_parent(lki_log *log, const lki_segment_ref *refs, uint32_t count, lake_deadline deadline,
+                                lki_segment_ref *ref, lki_segment **parent, lake_error *err) {
   lki_segment *segment = lki_segment_new(log->env);
   if (segment == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
   segment->namespace_id = log->schema->namespace_id;
-  segment->level = refs[0].level + 1;
-  segment->first_step = first_step;
-  segment->step_count = step_count;
+  for (uint32_t i = 0; i < count; i++)
+    if (refs[i].level >= segment->level) segment->level = refs[i].level + 1;
+  segment->first_step = refs[0].first_step;
+  segment->step_count = refs[count - 1].first_step + refs[count - 1].step_count - refs[0].first_step;
   segment->child_count = count;
   segment->children = lki_arena_copy(&segment->arena, refs, sizeof *refs * count);
-  lake_status s = segment->children != NULL ? write_segment(log, segment, deadline, ref, err)
-                                            : lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
-  lki_segment_release(segment);
+  lake_status s = LAKE_OK;
+  if (segment->children == NULL)
+    s = lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
+  else if (!find_sealed(log, segment->level, segment->first_step, segment->step_count, ref))
+    s = write_segment(log, segment, deadline, ref, err);
+  if (s == LAKE_OK && parent != NULL)
+    *parent = segment;
+  else
+    lki_segment_release(segment);
+  return s;
+}
+
+/* Keeps a root for the next seal; takes the reference. */
+static void keep_root(lki_log *log, const lki_segment_ref *ref, lki_segment *root) {
+  lki_lock(log->env, log->synced.lock);
+  lki_segment *old = log->synced.root;
+  log->synced.root = root;
+  log->synced.root_ref = *ref;
+  lki_unlock(log->env, log->synced.lock);
+  lki_segment_release(old);
+}
+
+static lake_status load_root(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
+                             lake_error *err) {
+  lki_segment *root = NULL;
+  lki_lock(log->env, log->synced.lock);
+  const lki_segment_ref *have = &log->synced.root_ref;
+  if (log->synced.root != NULL && have->checksum == ref->checksum && have->first_step == ref->first_step &&
+      have->step_count == ref->step_count)
+    root = lki_segment_retain(log->synced.root);
+  lki_unlock(log->env, log->synced.lock);
+  if (root == NULL) {
+    lake_status s = lki_log_load_segment(log, ref, deadline, &root, err);
+    if (s != LAKE_OK) return s;
+    keep_root(log, ref, lki_segment_retain(root));
+  }
+  *out = root;
+  return LAKE_OK;
+}
+
+/* Puts all refs under one root: the children of the old root, if there is one, and the others, folded by level. */
+static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref *refs, uint32_t count,
+                          lake_deadline deadline, lki_segment_ref *root_ref, lake_error *err) {
+  lki_segment *root = NULL;
+  lake_status s = refs[0].level > 0 ? load_root(log, &refs[0], deadline, &root, err) : LAKE_OK;
+  if (s != LAKE_OK) return s;
+  uint32_t inherited = root != NULL ? root->child_count : 0, n = inherited, skip = root != NULL ? 1 : 0;
+  lki_segment_ref *children = lki_arena_alloc(arena, sizeof *children * (inherited + count));
+  if (children == NULL) s = lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
+  if (s == LAKE_OK && inherited > 0) memcpy(children, root->children, sizeof *children * inherited);
+  for (uint32_t i = skip; s == LAKE_OK && i < count; i++) children[n++] = refs[i];
+  while (s == LAKE_OK) { /* each fold removes refs, so this ends */
+    uint32_t first = 0, fold_count = 0;
+    lki_segments_foldable(children, n, &first, &fold_count);
+    if (fold_count == 0) break;
+    lki_segment_ref parent;
+    s = write_parent(log, &children[first], fold_count, deadline, &parent, NULL, err);
+    if (s != LAKE_OK) break;
+    children[first] = parent;
+    memmove(&children[first + 1], &children[first + fold_count], sizeof *children * (n - first - fold_count));
+    n -= fold_count - 1;
+  }
+  lki_segment *fresh = NULL;
+  if (s == LAKE_OK) s = write_parent(log, children, n, deadline, root_ref, &fresh, err);
+  if (s == LAKE_OK) keep_root(log, root_ref, fresh);
+  lki_segment_release(root);
   return s;
 }
 
@@ -121,16 +185,12 @@ lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena 
     if (s != LAKE_OK) return s;
     count++;
   }
-  for (;;) { /* each fold removes refs, so this ends */
-    uint32_t first = 0, fold_count = 0;
-    lki_segments_foldable(refs, count, &first, &fold_count);
-    if (fold_count == 0) break;
-    lki_segment_ref parent;
-    lake_status s = fold(log, &refs[first], fold_count, deadline, &parent, err);
+  if (count > LKI_SEGMENT_FANOUT) {
+    lki_segment_ref root_ref;
+    lake_status s = reroot(log, arena, refs, count, deadline, &root_ref, err);
     if (s != LAKE_OK) return s;
-    refs[first] = parent;
-    memmove(&refs[first + 1], &refs[first + fold_count], sizeof *refs * (count - first - fold_count));
-    count -= fold_count - 1;
+    refs[0] = root_ref;
+    count = 1;
   }
   sealing->tail_drop = run_count * run;
   sealing->segment_count = count;

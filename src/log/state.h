@@ -17,6 +17,8 @@ struct lki_log {
     lki_manifest *view;      /* never NULL */
     bool opened;             /* the hint was read once */
     uint64_t tau_ns;         /* of the last attempt, to spread retries */
+    lki_segment *root;       /* the root segment used last, or NULL */
+    lki_segment_ref root_ref;
     uint32_t sealed_count;   /* refs of segments written by this log, newest overwriting oldest */
     lki_segment_ref sealed[LKI_SEALED_CACHE_COUNT];
   } synced;

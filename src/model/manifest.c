@@ -178,7 +178,7 @@ lake_status lki_segment_check(const lki_segment *segment, lake_error *err) {
       segment->children[0].first_step != segment->first_step || end != segment->first_step + segment->step_count)
     return lki_fail(err, LAKE_CORRUPT, "the children of a segment do not cover its steps");
   for (uint32_t i = 0; i < segment->child_count; i++)
-    if (segment->children[i].level + 1 != segment->level)
+    if (segment->children[i].level >= segment->level)
       return lki_fail(err, LAKE_CORRUPT, "a level %u segment refers to one of level %u", segment->level,
                       segment->children[i].level);
   return LAKE_OK;

@@ -15,7 +15,7 @@
 #define LKI_DESCRIPTOR_COUNT_MAX 65536 /* in one tail or segment */
 #define LKI_SEGMENT_REF_COUNT_MAX 4096
 #define LKI_SEGMENT_LEVEL_MAX 12
-#define LKI_SEGMENT_FANOUT 8           /* refs of one level folded into one of the next */
+#define LKI_SEGMENT_FANOUT 8           /* refs that a manifest holds at most, and that a fold takes */
 #define LKI_QUARANTINE_COUNT_MAX 4096
 #define LKI_PACKED_BYTES_MAX 512       /* a longer packed index goes to the footer only */
 #define LKI_SLICE_COUNT_MAX 65536
@@ -64,7 +64,7 @@ typedef struct lki_producer_entry {
   const char *owner; /* "host:pid" of the newest incarnation, for people */
 } lki_producer_entry;
 
-/* A sealed run of step_count descriptors. level 0: a segment of descriptors; level n: a segment of level n-1 refs. */
+/* A sealed run of step_count descriptors. level 0: a segment of descriptors; level n: a segment of refs below n. */
 typedef struct lki_segment_ref {
   uint64_t first_step;
   uint64_t step_count;
