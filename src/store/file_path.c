@@ -91,6 +91,16 @@ static int open_again(int folder_fd, const char *path, int flags) {
   return fd;
 }
 
+/* With O_DIRECTORY the kernel calls a symbolic link ENOTDIR, like a file; openat2 tells them apart, so do we.
+ */
+static int open_folder(int folder_fd, const char *name) {
+  int fd = open_again(folder_fd, name, FOLDER_FLAGS | O_NOFOLLOW);
+  if (fd >= 0 || errno != ENOTDIR) return fd;
+  struct stat st;
+  errno = fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+  return -1;
+}
+
 static int open_by_component(int root_fd, const char *path, int flags) {
   int folder_fd = root_fd;
   for (;;) {
@@ -103,14 +113,8 @@ static int open_by_component(int root_fd, const char *path, int flags) {
     } else {
       memcpy(component, path, bytes);
       component[bytes] = 0;
-      fd = open_again(folder_fd, component, (last ? flags : FOLDER_FLAGS) | O_NOFOLLOW);
-    }
-    /* With O_DIRECTORY the kernel calls a symbolic link ENOTDIR, like a file; openat2 tells them apart, so do
-     * we. */
-    if (fd < 0 && errno == ENOTDIR) {
-      struct stat st;
-      errno = fstatat(folder_fd, component, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? ELOOP
-                                                                                                  : ENOTDIR;
+      bool folder = !last || (flags & O_DIRECTORY) != 0;
+      fd = folder ? open_folder(folder_fd, component) : open_again(folder_fd, component, flags | O_NOFOLLOW);
     }
     if (folder_fd != root_fd) lki_file_close(folder_fd);
     if (fd < 0 || last) return fd;
@@ -137,17 +141,12 @@ int lki_file_open_at(lki_file_store *fs, int root_fd, const char *path, int flag
 /* Opens a folder in folder_fd, making it if it is missing, and leaves its name durable. A folder that was
  * there may have been made by another process an instant ago, so the fsync is needed for it too. */
 static int open_durable_folder(int folder_fd, const char *name) {
-  int fd = open_again(folder_fd, name, FOLDER_FLAGS | O_NOFOLLOW);
+  int fd = open_folder(folder_fd, name);
   if (fd < 0 && errno == ENOENT) {
     if (mkdirat(folder_fd, name, 0777) != 0 && errno != EEXIST) return -1;
-    fd = open_again(folder_fd, name, FOLDER_FLAGS | O_NOFOLLOW);
+    fd = open_folder(folder_fd, name);
   }
-  if (fd < 0) {
-    struct stat st;
-    if (errno == ENOTDIR && fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-      errno = ELOOP;
-    return -1;
-  }
+  if (fd < 0) return -1;
   if (lki_file_fsync(folder_fd) != 0) {
     lki_file_close(fd);
     return -1;
@@ -217,7 +216,7 @@ lake_status lki_file_root(lki_file_store *fs, bool create, int *fd, lake_error *
 
 lake_status lki_file_own_folder(lki_file_store *fs, int root_fd, const char *name, int *fd, lake_error *err) {
   (void)fs;
-  int folder_fd = open_again(root_fd, name, FOLDER_FLAGS | O_NOFOLLOW);
+  int folder_fd = open_folder(root_fd, name);
   if (folder_fd < 0 && errno == ENOENT) folder_fd = open_durable_folder(root_fd, name);
   if (folder_fd < 0) {
     int e = errno;

@@ -34,7 +34,7 @@ static lake_status write_all(lki_file_store *fs, int fd, lake_bytes body, lake_d
     if (n == 0) return lki_file_fail(err, EIO, "cannot write");
     p += n;
     left -= (size_t)n;
-    if (left > 0 && lki_deadline_passed(fs->env, deadline))
+    if (left > 0 && (size_t)n == want && lki_deadline_passed(fs->env, deadline))
       return lki_fail(err, LAKE_TIMEOUT, "the deadline passed with %zu of %zu bytes written",
                       body.bytes - left, body.bytes);
   }

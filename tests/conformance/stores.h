@@ -20,6 +20,7 @@ typedef enum store_kind {
   KIND_FILE,
   KIND_FILE_RENAME,
   KIND_FILE_CLAIM,
+  KIND_FILE_OLD,
   KIND_URL,
   KIND_COUNT
 } store_kind;
@@ -31,13 +32,14 @@ typedef struct fixture {
   char *url;
 } fixture;
 
-static const char *const kind_names[KIND_COUNT] = {"mem", "file", "file-rename", "file-claim", "url"};
+static const char *const kind_names[KIND_COUNT] = {"mem",        "file",     "file-rename",
+                                                   "file-claim", "file-old", "url"};
 
 /* Another handle of the fixture's store, in an environment of the caller's. */
 static inline lake_store *open_kind(lake_env *env, store_kind kind, const char *url) {
   lake_store *store = NULL;
   lake_error err = LAKE_ERROR_INIT;
-  if (kind != KIND_FILE_RENAME && kind != KIND_FILE_CLAIM) {
+  if (kind != KIND_FILE_RENAME && kind != KIND_FILE_CLAIM && kind != KIND_FILE_OLD) {
     lake_status s = lake_store_open(env, url, &store, &err);
     if (s != LAKE_OK) fprintf(stderr, "cannot open %s: %s\n", url, err.text);
     return store;
@@ -46,7 +48,9 @@ static inline lake_store *open_kind(lake_env *env, store_kind kind, const char *
   void *self = NULL;
   if (lki_store_file_open(env, url + strlen("file:"), &ops, &self, &err) != LAKE_OK) return NULL;
   lki_file_store *fs = self;
-  atomic_store(&fs->publish, kind == KIND_FILE_RENAME ? LKI_PUBLISH_RENAME : LKI_PUBLISH_CLAIM);
+  if (kind == KIND_FILE_RENAME) atomic_store(&fs->publish, LKI_PUBLISH_RENAME);
+  if (kind == KIND_FILE_CLAIM) atomic_store(&fs->publish, LKI_PUBLISH_CLAIM);
+  if (kind == KIND_FILE_OLD) atomic_store(&fs->no_openat2, true);
   return lake_store_wrap(env, ops, self, url, &store, &err) == LAKE_OK ? store : NULL;
 }
 
