@@ -1,5 +1,5 @@
-/* Cursor text: "lake1-<32 hex namespace>-<row>-<version>-<8 hex check>", see docs/format/pin.md. What is parsed is
- * formatted again and compared, so that exactly one text stands for a cursor. Pure. */
+/* Cursor text: "lake1-<32 hex namespace>-<row>-<version>-<8 hex check>", see docs/format/pin.md. What is
+ * parsed is formatted again and compared, so that exactly one text stands for a cursor. Pure. */
 #include "base/error.h"
 #include "format/format.h"
 #include "format/text.h"
@@ -15,7 +15,8 @@ void lki_cursor_format(const lki_cursor *cursor, char *text) {
   int n = snprintf(text, LAKE_CURSOR_BYTES, PREFIX);
   for (int i = 0; i < LKI_ID_BYTES; i++)
     n += snprintf(text + n, LAKE_CURSOR_BYTES - (size_t)n, "%02x", cursor->namespace_id.bytes[i]);
-  n += snprintf(text + n, LAKE_CURSOR_BYTES - (size_t)n, "-%" PRIu64 "-%" PRIu64 "-", cursor->row, cursor->version);
+  n += snprintf(text + n, LAKE_CURSOR_BYTES - (size_t)n, "-%" PRIu64 "-%" PRIu64 "-", cursor->row,
+                cursor->version);
   n += snprintf(text + n, LAKE_CURSOR_BYTES - (size_t)n, "%08" PRIx32, lki_text_check(text, (size_t)n));
   assert(n < LAKE_CURSOR_BYTES);
 }
@@ -62,11 +63,14 @@ static bool parse(const char *text, lki_cursor *cursor) {
 lake_status lki_cursor_parse(const char *text, lki_cursor *cursor, lake_error *err) {
   lki_cursor c;
   if (strncmp(text, "lake", 4) == 0 && text[4] >= '2' && text[4] <= '9' && text[5] == '-')
-    return lki_fail(err, LAKE_UNSUPPORTED, "cursor: written by a newer Lakestream (format %c); upgrade", text[4]);
+    return lki_fail(err, LAKE_UNSUPPORTED, "cursor: written by a newer Lakestream (format %c); upgrade",
+                    text[4]);
   if (strncmp(text, PREFIX, strlen(PREFIX)) != 0)
-    return lki_fail(err, LAKE_INVALID, "cursor \"%.40s\": not a Lakestream cursor; one begins with " PREFIX, text);
+    return lki_fail(err, LAKE_INVALID, "cursor \"%.40s\": not a Lakestream cursor; one begins with " PREFIX,
+                    text);
   if (!parse(text, &c))
-    return lki_fail(err, LAKE_INVALID, "cursor \"%.120s\": damaged; copy it whole from where it was saved", text);
+    return lki_fail(err, LAKE_INVALID, "cursor \"%.120s\": damaged; copy it whole from where it was saved",
+                    text);
   *cursor = c;
   return LAKE_OK;
 }

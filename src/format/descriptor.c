@@ -1,6 +1,7 @@
-/* Descriptors, frame lists and segment references: docs/format/manifest.md. What follows from what came before is not
- * written: a producer's next seq, the shape of the descriptor just before, a reference's first step. Invariant: an
- * array is allocated only after its count was found to fit into the bytes that are left. Pure. */
+/* Descriptors, frame lists and segment references: docs/format/manifest.md. What follows from what came
+ * before is not written: a producer's next seq, the shape of the descriptor just before, a reference's first
+ * step. Invariant: an array is allocated only after its count was found to fit into the bytes that are left.
+ * Pure. */
 #include "format/descriptor.h"
 #include "base/env.h"
 #include <inttypes.h>
@@ -90,7 +91,8 @@ static bool descriptor_fits(const lki_descriptor *d) {
     return d->object_bytes == end + d->footer_bytes;
   case LKI_LAYOUT_PACKED:
     for (uint32_t i = 0; i < d->slice_count; i++)
-      if (d->frame_bytes_each[i] < LKI_FRAME_TRAILER_BYTES || d->frame_bytes_each[i] > FRAME_BYTES_MAX) return false;
+      if (d->frame_bytes_each[i] < LKI_FRAME_TRAILER_BYTES || d->frame_bytes_each[i] > FRAME_BYTES_MAX)
+        return false;
     return d->object_bytes == lki_frames_end(d->frame_bytes_each, d->slice_count) + d->footer_bytes &&
            lki_frame_list_bytes(d->frame_bytes_each, d->slice_count) <= LKI_PACKED_BYTES_MAX;
   case LKI_LAYOUT_FOOTER:
@@ -104,7 +106,7 @@ typedef struct history {
   struct last {
     uint64_t epoch, seq;
     bool seen;
-  } *last; /* per producer */
+  } * last; /* per producer */
   const lki_descriptor *before;
 } history;
 
@@ -116,7 +118,8 @@ static bool follows(const history *h, const lki_descriptor *d) {
 static bool same_shape(const history *h, const lki_descriptor *d) {
   const lki_descriptor *b = h->before;
   return b != NULL && d->layout == LKI_LAYOUT_UNIFORM && b->layout == LKI_LAYOUT_UNIFORM &&
-         d->slice_count == b->slice_count && d->footer_bytes == b->footer_bytes && d->frame_bytes == b->frame_bytes;
+         d->slice_count == b->slice_count && d->footer_bytes == b->footer_bytes &&
+         d->frame_bytes == b->frame_bytes;
 }
 
 static void remember(history *h, const lki_descriptor *d) {
@@ -145,17 +148,19 @@ static void put_descriptor(lki_writer *writer, const history *h, const lki_descr
 static lake_status history_init(history *h, lake_env *env, uint32_t producer_count, lake_error *err) {
   h->before = NULL;
   h->last = lki_new(env, producer_count * sizeof *h->last);
-  return h->last != NULL ? LAKE_OK : lki_fail(err, LAKE_NOMEM, "out of memory for %u descriptors", producer_count);
+  return h->last != NULL ? LAKE_OK
+                         : lki_fail(err, LAKE_NOMEM, "out of memory for %u descriptors", producer_count);
 }
 
-lake_status lki_put_descriptors(lake_env *env, lki_writer *writer, const lki_descriptor *descriptors, uint32_t count,
-                                uint32_t producer_count, lake_error *err) {
+lake_status lki_put_descriptors(lake_env *env, lki_writer *writer, const lki_descriptor *descriptors,
+                                uint32_t count, uint32_t producer_count, lake_error *err) {
   history h;
   lake_status s = history_init(&h, env, producer_count, err);
   for (uint32_t i = 0; s == LAKE_OK && i < count; i++) {
     const lki_descriptor *d = &descriptors[i];
     if (d->producer >= producer_count || !descriptor_fits(d)) {
-      s = lki_fail(err, LAKE_INVALID, "descriptor %u (seq %" PRIu64 "): its lengths do not fit together", i, d->seq);
+      s = lki_fail(err, LAKE_INVALID, "descriptor %u (seq %" PRIu64 "): its lengths do not fit together", i,
+                   d->seq);
       break;
     }
     put_descriptor(writer, &h, d);
@@ -191,8 +196,8 @@ static lake_status get_shape(lki_reader *reader, const char *what, lki_arena *ar
   return lki_fail_damaged(what, "descriptor", err);
 }
 
-static lake_status get_descriptor(lki_reader *reader, const history *h, uint32_t producer_count, const char *what,
-                                  lki_arena *arena, lki_descriptor *d, lake_error *err) {
+static lake_status get_descriptor(lki_reader *reader, const history *h, uint32_t producer_count,
+                                  const char *what, lki_arena *arena, lki_descriptor *d, lake_error *err) {
   uint8_t head = lki_get_u8(reader);
   d->layout = (lki_layout_kind)(head & HEAD_LAYOUT);
   d->producer = (uint32_t)lki_get_varint(reader, UINT32_MAX);
@@ -250,8 +255,9 @@ void lki_put_segment_refs(lki_writer *writer, const lki_segment_ref *refs, uint3
   }
 }
 
-lake_status lki_get_segment_refs(lki_reader *reader, uint64_t first_step, uint32_t count_max, const char *what,
-                                 lki_arena *arena, lki_segment_ref **out, uint32_t *count, lake_error *err) {
+lake_status lki_get_segment_refs(lki_reader *reader, uint64_t first_step, uint32_t count_max,
+                                 const char *what, lki_arena *arena, lki_segment_ref **out, uint32_t *count,
+                                 lake_error *err) {
   uint32_t n = (uint32_t)lki_get_varint(reader, count_max);
   if (reader->bad || n > lki_reader_left(reader) / SEGMENT_REF_BYTES_MIN)
     return lki_fail_damaged(what, "more segment references than it has bytes for", err);

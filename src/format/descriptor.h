@@ -1,4 +1,5 @@
-/* Descriptors, frame lists and segment references: the parts that manifests, segments and footers share. Pure. */
+/* Descriptors, frame lists and segment references: the parts that manifests, segments and footers share.
+ * Pure. */
 #ifndef LKI_FORMAT_DESCRIPTOR_H
 #define LKI_FORMAT_DESCRIPTOR_H
 
@@ -20,15 +21,16 @@ size_t lki_frame_list_bytes(const uint64_t *frame_bytes_each, uint32_t slice_cou
 uint64_t lki_frames_end(const uint64_t *frame_bytes_each, uint32_t slice_count);
 
 /* A run of descriptors over a table of producer_count producers. */
-lake_status lki_put_descriptors(lake_env *env, lki_writer *writer, const lki_descriptor *descriptors, uint32_t count,
-                                uint32_t producer_count, lake_error *err);
+lake_status lki_put_descriptors(lake_env *env, lki_writer *writer, const lki_descriptor *descriptors,
+                                uint32_t count, uint32_t producer_count, lake_error *err);
 lake_status lki_get_descriptors(lake_env *env, lki_reader *reader, uint32_t count, uint32_t producer_count,
                                 const char *what, lki_arena *arena, lki_descriptor **out, lake_error *err);
 
 /* A count, then references whose first steps follow from *first_step. */
 void lki_put_segment_refs(lki_writer *writer, const lki_segment_ref *refs, uint32_t count);
-lake_status lki_get_segment_refs(lki_reader *reader, uint64_t first_step, uint32_t count_max, const char *what,
-                                 lki_arena *arena, lki_segment_ref **out, uint32_t *count, lake_error *err);
+lake_status lki_get_segment_refs(lki_reader *reader, uint64_t first_step, uint32_t count_max,
+                                 const char *what, lki_arena *arena, lki_segment_ref **out, uint32_t *count,
+                                 lake_error *err);
 
 /* A blob without NUL bytes as text in arena; NULL after it marked the reader bad or memory was short. */
 char *lki_get_text(lki_reader *reader, size_t max, lki_arena *arena);

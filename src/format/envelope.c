@@ -1,5 +1,5 @@
-/* The envelope of manifests and segments: docs/format/README.md. Invariant: nothing of the body is looked at, and
- * nothing is allocated, before lengths, limits and the checksum have passed. Pure. */
+/* The envelope of manifests and segments: docs/format/README.md. Invariant: nothing of the body is looked at,
+ * and nothing is allocated, before lengths, limits and the checksum have passed. Pure. */
 #include "format/envelope.h"
 #include "base/checksum.h"
 #include "base/codec.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CHECKED_BYTES 32 /* of the envelope, before the checksum itself */
-#define BODY_LEVEL 1     /* bodies are small and mostly incompressible numbers: speed counts, as commits race */
+#define BODY_LEVEL 1 /* bodies are small and mostly incompressible numbers: speed counts, as commits race */
 
 /* The body's checksum is seeded by that of the fields before it, so that one number vouches for both. */
 static uint64_t envelope_checksum(const unsigned char *envelope, lake_bytes body) {
@@ -21,8 +21,8 @@ static uint64_t envelope_checksum(const unsigned char *envelope, lake_bytes body
 lake_status lki_format_version_check(uint64_t version, const char *what, lake_error *err) {
   if (version == 0) return lki_fail(err, LAKE_CORRUPT, "%s: format version 0 does not exist", what);
   if (version > LKI_FORMAT_VERSION)
-    return lki_fail(err, LAKE_UNSUPPORTED, "%s: written by a newer Lakestream (format %" PRIu64 "); upgrade", what,
-                    version);
+    return lki_fail(err, LAKE_UNSUPPORTED, "%s: written by a newer Lakestream (format %" PRIu64 "); upgrade",
+                    what, version);
   return LAKE_OK;
 }
 
@@ -47,8 +47,8 @@ static lake_status put_envelope(const lki_envelope_kind *kind, unsigned flags, l
   return s == LAKE_OK ? lki_buffer_append(out, stored.data, stored.bytes, err) : s;
 }
 
-lake_status lki_envelope_write(lake_env *env, const lki_envelope_kind *kind, lake_bytes body, lake_buffer *out,
-                               lake_error *err) {
+lake_status lki_envelope_write(lake_env *env, const lki_envelope_kind *kind, lake_bytes body,
+                               lake_buffer *out, lake_error *err) {
   lake_status s = LAKE_OK;
   unsigned char *packed = NULL;
   lki_compressor *compressor = NULL;
@@ -85,8 +85,8 @@ typedef struct envelope {
 } envelope;
 
 /* Everything that can be known without decompressing. */
-static lake_status check_envelope(const lki_envelope_kind *kind, lake_bytes bytes, const char *what, envelope *out,
-                                  lake_error *err) {
+static lake_status check_envelope(const lki_envelope_kind *kind, lake_bytes bytes, const char *what,
+                                  envelope *out, lake_error *err) {
   lki_reader reader;
   lki_reader_init(&reader, bytes);
   lake_bytes magic = lki_get_bytes(&reader, 8);
@@ -105,8 +105,9 @@ static lake_status check_envelope(const lki_envelope_kind *kind, lake_bytes byte
   if (reserved != 0 || (out->flags & ~(kind->zstd ? LKI_ENVELOPE_ZSTD : 0u)) != 0)
     return lki_fail(err, LAKE_CORRUPT, "%s: unknown flags in the %s's header", what, kind->noun);
   if (stored_bytes > kind->bytes_max || out->decoded_bytes > kind->bytes_max)
-    return lki_fail(err, LAKE_CORRUPT, "%s: claims %" PRIu64 " bytes, %" PRIu64 " decoded; at most %zu are possible",
-                    what, stored_bytes, out->decoded_bytes, kind->bytes_max);
+    return lki_fail(err, LAKE_CORRUPT,
+                    "%s: claims %" PRIu64 " bytes, %" PRIu64 " decoded; at most %zu are possible", what,
+                    stored_bytes, out->decoded_bytes, kind->bytes_max);
   if (bytes.bytes - LKI_ENVELOPE_BYTES != stored_bytes)
     return lki_fail(err, LAKE_CORRUPT, "%s: %zu bytes, where its header says %" PRIu64, what, bytes.bytes,
                     stored_bytes + LKI_ENVELOPE_BYTES);
@@ -123,8 +124,8 @@ lake_status lki_envelope_read(const lki_envelope_kind *kind, lake_bytes bytes, c
   if (s != LAKE_OK) return s;
   if ((e.flags & LKI_ENVELOPE_ZSTD) == 0) {
     if (e.decoded_bytes != e.stored.bytes)
-      return lki_fail(err, LAKE_CORRUPT, "%s: stored as is, but %zu bytes decode to %" PRIu64, what, e.stored.bytes,
-                      e.decoded_bytes);
+      return lki_fail(err, LAKE_CORRUPT, "%s: stored as is, but %zu bytes decode to %" PRIu64, what,
+                      e.stored.bytes, e.decoded_bytes);
     *body = e.stored;
     return LAKE_OK;
   }

@@ -1,4 +1,5 @@
-/* The envelope of manifests and segments: 40 bytes that say what a body is, how long, and its checksum. Pure. */
+/* The envelope of manifests and segments: 40 bytes that say what a body is, how long, and its checksum. Pure.
+ */
 #ifndef LKI_FORMAT_ENVELOPE_H
 #define LKI_FORMAT_ENVELOPE_H
 
@@ -16,10 +17,10 @@ typedef struct lki_envelope_kind {
 } lki_envelope_kind;
 
 /* Appends envelope and body; the body is compressed where the kind allows it and that makes it smaller. */
-lake_status lki_envelope_write(lake_env *env, const lki_envelope_kind *kind, lake_bytes body, lake_buffer *out,
-                               lake_error *err);
-/* Verifies a whole object. *body views into bytes, or into scratch, which was initialised by the caller and is to be
- * freed by it. */
+lake_status lki_envelope_write(lake_env *env, const lki_envelope_kind *kind, lake_bytes body,
+                               lake_buffer *out, lake_error *err);
+/* Verifies a whole object. *body views into bytes, or into scratch, which was initialised by the caller and
+ * is to be freed by it. */
 lake_status lki_envelope_read(const lki_envelope_kind *kind, lake_bytes bytes, const char *what,
                               lake_buffer *scratch, lake_bytes *body, lake_error *err);
 

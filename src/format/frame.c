@@ -1,5 +1,5 @@
-/* Frames: docs/format/tgb.md. A slice's stored bytes come first and begin on a 64-byte boundary of the object, so a
- * frame that was read into an aligned buffer holds a slice that needs no copy. Pure. */
+/* Frames: docs/format/tgb.md. A slice's stored bytes come first and begin on a 64-byte boundary of the
+ * object, so a frame that was read into an aligned buffer holds a slice that needs no copy. Pure. */
 #include "format/frame.h"
 #include "base/buffer.h"
 #include "base/checksum.h"
@@ -37,8 +37,8 @@ static bool append_compressed(lki_compressor *compressor, lake_bytes slice, lake
   return true;
 }
 
-lake_status lki_frame_append(lki_compressor *compressor, lake_bytes slice, lki_frame_key key, lake_buffer *out,
-                             lake_error *err) {
+lake_status lki_frame_append(lki_compressor *compressor, lake_bytes slice, lki_frame_key key,
+                             lake_buffer *out, lake_error *err) {
   size_t start = out->bytes;
   lki_writer writer;
   if (slice.bytes > LKI_SLICE_BYTES_MAX)
@@ -61,7 +61,8 @@ lake_status lki_frame_append(lki_compressor *compressor, lake_bytes slice, lki_f
 lake_status lki_frame_encode(lake_env *env, lake_bytes slice, lki_frame_key key, bool zstd, lake_buffer *out,
                              lake_error *err) {
   lki_compressor *compressor = zstd ? lki_compressor_open(env) : NULL;
-  if (zstd && compressor == NULL) return lki_fail(err, LAKE_NOMEM, "slice %" PRIu32 ": out of memory", key.slice);
+  if (zstd && compressor == NULL)
+    return lki_fail(err, LAKE_NOMEM, "slice %" PRIu32 ": out of memory", key.slice);
   lake_status s = lki_frame_append(compressor, slice, key, out, err);
   lki_compressor_close(compressor);
   return s;
@@ -90,16 +91,20 @@ static trailer read_trailer(lake_bytes frame) {
 lake_status lki_frame_check(lake_bytes frame, lki_frame_key key, uint64_t *slice_bytes, bool *compressed,
                             lake_error *err) {
   if (frame.bytes < LKI_FRAME_TRAILER_BYTES)
-    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": truncated: %zu bytes", key.slice, frame.bytes);
+    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": truncated: %zu bytes", key.slice,
+                    frame.bytes);
   trailer t = read_trailer(frame);
   lake_bytes stored = {frame.data, frame.bytes - LKI_FRAME_TRAILER_BYTES};
   if (t.magic != FRAME_MAGIC)
-    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": no frame ends here (wrong magic)", key.slice);
+    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": no frame ends here (wrong magic)",
+                    key.slice);
   if (t.slice != key.slice)
-    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": holds slice %" PRIu32, key.slice, t.slice);
+    return lki_fail(err, LAKE_CORRUPT, "frame of slice %" PRIu32 ": holds slice %" PRIu32, key.slice,
+                    t.slice);
   if (lki_checksum(frame.data, stored.bytes + CHECKED_BYTES, key.tgb_hash) != t.checksum)
     return lki_fail(err, LAKE_CORRUPT,
-                    "frame of slice %" PRIu32 ": the checksum does not match (damaged, or of another TGB)", key.slice);
+                    "frame of slice %" PRIu32 ": the checksum does not match (damaged, or of another TGB)",
+                    key.slice);
   if (t.codec != LAKE_CODEC_NONE && t.codec != LAKE_CODEC_ZSTD)
     return lki_fail(err, LAKE_UNSUPPORTED,
                     "frame of slice %" PRIu32 ": written by a newer Lakestream (codec %" PRIu64 "); upgrade",
@@ -109,8 +114,8 @@ lake_status lki_frame_check(lake_bytes frame, lki_frame_key key, uint64_t *slice
               (zstd ? lki_compressed_check(stored, t.slice_bytes) : t.slice_bytes == stored.bytes);
   if (!fits)
     return lki_fail(err, LAKE_CORRUPT,
-                    "frame of slice %" PRIu32 ": %zu stored bytes do not make the %" PRIu64 " it claims", key.slice,
-                    stored.bytes, t.slice_bytes);
+                    "frame of slice %" PRIu32 ": %zu stored bytes do not make the %" PRIu64 " it claims",
+                    key.slice, stored.bytes, t.slice_bytes);
   *slice_bytes = t.slice_bytes;
   *compressed = zstd;
   return LAKE_OK;
@@ -126,8 +131,8 @@ lake_status lki_frame_decode(lake_env *env, lake_bytes frame, lake_bytes *slice,
     return LAKE_OK;
   }
   if (t.slice_bytes > dst_bytes)
-    return lki_fail(err, LAKE_INVALID, "frame of slice %" PRIu32 ": %" PRIu64 " bytes do not fit into %zu", t.slice,
-                    t.slice_bytes, dst_bytes);
+    return lki_fail(err, LAKE_INVALID, "frame of slice %" PRIu32 ": %" PRIu64 " bytes do not fit into %zu",
+                    t.slice, t.slice_bytes, dst_bytes);
   lake_status s = lki_decompress(env, stored, dst, (size_t)t.slice_bytes);
   if (s == LAKE_NOMEM) return lki_fail(err, s, "frame of slice %" PRIu32 ": out of memory", t.slice);
   if (s != LAKE_OK) return lki_fail(err, s, "frame of slice %" PRIu32 ": cannot be decompressed", t.slice);

@@ -6,7 +6,7 @@
 #include "format/zstd.h"
 
 /* As lki_frame_encode; compressor NULL: store as it is. */
-lake_status lki_frame_append(lki_compressor *compressor, lake_bytes slice, lki_frame_key key, lake_buffer *out,
-                             lake_error *err);
+lake_status lki_frame_append(lki_compressor *compressor, lake_bytes slice, lki_frame_key key,
+                             lake_buffer *out, lake_error *err);
 
 #endif

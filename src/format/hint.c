@@ -1,5 +1,5 @@
-/* The hint object: "lakehint1-<version>-<8 hex check>\n", one line that a person can read too. It is overwritten
- * without any condition, so a reader only begins its search there and never believes it. Pure. */
+/* The hint object: "lakehint1-<version>-<8 hex check>\n", one line that a person can read too. It is
+ * overwritten without any condition, so a reader only begins its search there and never believes it. Pure. */
 #include "base/buffer.h"
 #include "base/error.h"
 #include "format/format.h"

@@ -2,7 +2,9 @@
 #include "format/format.h"
 #include <string.h>
 
-static bool dash_follows(int byte) { return byte == 3 || byte == 5 || byte == 7 || byte == 9; }
+static bool dash_follows(int byte) {
+  return byte == 3 || byte == 5 || byte == 7 || byte == 9;
+}
 
 void lki_id_format(lki_id id, char *text) {
   static const char digits[] = "0123456789abcdef";

@@ -1,5 +1,6 @@
-/* The manifest codec: docs/format/manifest.md. Pure; a decoded manifest has one reference and belongs to the caller.
- * Steps and versions are written relative to each other, so that a commit stays as long at 10^6 steps as at 10^3. */
+/* The manifest codec: docs/format/manifest.md. Pure; a decoded manifest has one reference and belongs to the
+ * caller. Steps and versions are written relative to each other, so that a commit stays as long at 10^6 steps
+ * as at 10^3. */
 #include "format/descriptor.h"
 #include "format/envelope.h"
 #include "format/names.h"
@@ -55,7 +56,8 @@ static lake_status put_body(lake_env *env, const lki_manifest *m, lki_writer *wr
 static lake_status check_texts(const lki_manifest *m, lake_error *err) {
   if (m->version == 0) return lki_fail(err, LAKE_INVALID, "manifest: version 0 has no object");
   if (m->writer != NULL && strlen(m->writer) > WRITER_BYTES_MAX)
-    return lki_fail(err, LAKE_INVALID, "manifest: its writer's name is longer than %d bytes", WRITER_BYTES_MAX);
+    return lki_fail(err, LAKE_INVALID, "manifest: its writer's name is longer than %d bytes",
+                    WRITER_BYTES_MAX);
   for (uint32_t i = 0; i < m->producer_count; i++) {
     const lki_producer_entry *p = &m->producers[i];
     if (!lki_name_component_valid(p->id) || p->state.bytes > LKI_STATE_BYTES_MAX ||
@@ -65,7 +67,8 @@ static lake_status check_texts(const lki_manifest *m, lake_error *err) {
   return LAKE_OK;
 }
 
-lake_status lki_manifest_encode(lake_env *env, const lki_manifest *manifest, lake_buffer *out, lake_error *err) {
+lake_status lki_manifest_encode(lake_env *env, const lki_manifest *manifest, lake_buffer *out,
+                                lake_error *err) {
   lake_buffer body;
   lki_writer writer;
   lki_buffer_init(&body, env, LKI_MANIFEST_BYTES_MAX);
@@ -74,8 +77,8 @@ lake_status lki_manifest_encode(lake_env *env, const lki_manifest *manifest, lak
   if (s == LAKE_OK) s = check_texts(manifest, err);
   if (s == LAKE_OK) s = put_body(env, manifest, &writer, err);
   if (s == LAKE_OK && writer.status != LAKE_OK)
-    s = lki_fail(err, writer.status, "manifest %" PRIu64 ": out of memory, or above %zu bytes", manifest->version,
-                 LKI_MANIFEST_BYTES_MAX);
+    s = lki_fail(err, writer.status, "manifest %" PRIu64 ": out of memory, or above %zu bytes",
+                 manifest->version, LKI_MANIFEST_BYTES_MAX);
   if (s == LAKE_OK) s = lki_envelope_write(env, &manifest_kind, lki_buffer_view(&body), out, err);
   lki_buffer_free(&body);
   return s;
@@ -131,7 +134,8 @@ static lake_status get_head(lki_reader *reader, const lki_id *namespace_id, cons
   m->writer = lki_get_text(reader, WRITER_BYTES_MAX, &m->arena);
   m->next_step = lki_get_varint(reader, UINT64_MAX);
   m->first_live_step = lki_get_varint(reader, m->next_step);
-  if (reader->bad || (flags & ~FLAG_SEALED) != 0 || m->version == 0) return lki_fail_damaged(what, "head", err);
+  if (reader->bad || (flags & ~FLAG_SEALED) != 0 || m->version == 0)
+    return lki_fail_damaged(what, "head", err);
   if (m->writer == NULL) return lki_fail_memory(what, err);
   if (namespace_id != NULL && !lki_id_equal(*namespace_id, m->namespace_id)) {
     char id[37];
@@ -141,10 +145,11 @@ static lake_status get_head(lki_reader *reader, const lki_id *namespace_id, cons
   return LAKE_OK;
 }
 
-static lake_status get_steps(lake_env *env, lki_reader *reader, const char *what, lki_manifest *m, lake_error *err) {
+static lake_status get_steps(lake_env *env, lki_reader *reader, const char *what, lki_manifest *m,
+                             lake_error *err) {
   uint64_t first_step = lki_get_varint(reader, m->next_step);
-  lake_status s = lki_get_segment_refs(reader, first_step, LKI_SEGMENT_REF_COUNT_MAX, what, &m->arena, &m->segments,
-                                       &m->segment_count, err);
+  lake_status s = lki_get_segment_refs(reader, first_step, LKI_SEGMENT_REF_COUNT_MAX, what, &m->arena,
+                                       &m->segments, &m->segment_count, err);
   if (s != LAKE_OK) return s;
   uint32_t tail_count = (uint32_t)lki_get_varint(reader, LKI_DESCRIPTOR_COUNT_MAX);
   if (reader->bad || tail_count > m->next_step) return lki_fail_damaged(what, "tail", err);
@@ -164,7 +169,8 @@ static lake_status get_quarantine(lki_reader *reader, const char *what, lki_mani
   uint64_t step = 0;
   for (uint32_t i = 0; i < count; i++) {
     step += lki_get_varint(reader, UINT64_MAX - step);
-    if (reader->bad || (i > 0 && step == m->quarantine[i - 1])) return lki_fail_damaged(what, "quarantine", err);
+    if (reader->bad || (i > 0 && step == m->quarantine[i - 1]))
+      return lki_fail_damaged(what, "quarantine", err);
     m->quarantine[i] = step;
   }
   m->quarantine_count = count;

@@ -1,5 +1,5 @@
-/* Object names: docs/format/names.md. A parsed name is formatted again and compared, so that exactly one text names
- * an object. Pure. */
+/* Object names: docs/format/names.md. A parsed name is formatted again and compared, so that exactly one text
+ * names an object. Pure. */
 #include "format/names.h"
 #include "base/checksum.h"
 #include <assert.h>
@@ -74,7 +74,8 @@ bool lki_name_tgb_parse(const char *key, char *producer_id, uint64_t *epoch, uin
   memcpy(id, p, (size_t)(slash - p));
   id[slash - p] = 0;
   p = slash + 1;
-  if (!lki_name_component_valid(id) || !take_number(&p, &e) || *p++ != '-' || !take_number(&p, &q)) return false;
+  if (!lki_name_component_valid(id) || !take_number(&p, &e) || *p++ != '-' || !take_number(&p, &q))
+    return false;
   lki_name_tgb(again, id, e, q);
   if (strcmp(again, key) != 0) return false;
   memcpy(producer_id, id, strlen(id) + 1);

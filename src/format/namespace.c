@@ -1,5 +1,5 @@
-/* lakestream.json: docs/format/namespace.md. Members that are not known are ignored, so that later versions can add
- * some; what is known must be right. The model's own limits have the last word. Pure. */
+/* lakestream.json: docs/format/namespace.md. Members that are not known are ignored, so that later versions
+ * can add some; what is known must be right. The model's own limits have the last word. Pure. */
 #include "base/error.h"
 #include "base/json.h"
 #include "format/format.h"
@@ -11,7 +11,9 @@
 #define KIND "lakestream-namespace"
 #define LAYOUT "contiguous"
 
-static const char *codec_name(lake_codec codec) { return codec == LAKE_CODEC_ZSTD ? "zstd" : "none"; }
+static const char *codec_name(lake_codec codec) {
+  return codec == LAKE_CODEC_ZSTD ? "zstd" : "none";
+}
 
 static bool add_tensors(lki_json *json, const lki_schema *schema) {
   lki_json *tensors = lki_json_add_array(json, "tensors");
@@ -23,7 +25,8 @@ static bool add_tensors(lki_json *json, const lki_schema *schema) {
             lki_json_add_string(tensor, "dtype", lake_dtype_name(spec->dtype));
     lki_json *shape = lki_json_add_array(tensor, "shape");
     built = built && shape != NULL;
-    for (uint32_t j = 0; built && j < spec->rank; j++) built = lki_json_add_u64(shape, NULL, spec->shape[j]) != NULL;
+    for (uint32_t j = 0; built && j < spec->rank; j++)
+      built = lki_json_add_u64(shape, NULL, spec->shape[j]) != NULL;
   }
   return built;
 }
@@ -32,7 +35,8 @@ lake_status lki_namespace_encode(const lki_schema *schema, lake_buffer *out, lak
   char id[37];
   lki_id_format(schema->namespace_id, id);
   lki_json *json = lki_json_new_object();
-  bool built = lki_json_add_string(json, "kind", KIND) && lki_json_add_number(json, "format", LKI_FORMAT_VERSION) &&
+  bool built = lki_json_add_string(json, "kind", KIND) &&
+               lki_json_add_number(json, "format", LKI_FORMAT_VERSION) &&
                lki_json_add_string(json, "uuid", id);
   lki_json *mesh = lki_json_add_object(json, "mesh");
   built = built && lki_json_add_number(mesh, "d", schema->mesh.d_count) &&
@@ -48,8 +52,8 @@ lake_status lki_namespace_encode(const lki_schema *schema, lake_buffer *out, lak
   return s;
 }
 
-static lake_status take_u32(const lki_json *json, const char *name, uint32_t max, const char *what, uint32_t *value,
-                            lake_error *err) {
+static lake_status take_u32(const lki_json *json, const char *name, uint32_t max, const char *what,
+                            uint32_t *value, lake_error *err) {
   uint64_t v = 0;
   lake_status s = lki_json_take_u64(json, name, max, what, &v, err);
   if (s == LAKE_OK && v == 0) s = lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is 0", what, name);
@@ -66,10 +70,12 @@ static lake_status take_dtype(const lki_json *json, const char *what, lake_dtype
     *dtype = (lake_dtype)i;
     return LAKE_OK;
   }
-  return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"dtype\" is \"%.20s\", which is not known; upgrade", what, name);
+  return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"dtype\" is \"%.20s\", which is not known; upgrade", what,
+                  name);
 }
 
-static lake_status take_tensor(const lki_json *json, const char *what, lake_tensor_spec *spec, lake_error *err) {
+static lake_status take_tensor(const lki_json *json, const char *what, lake_tensor_spec *spec,
+                               lake_error *err) {
   const char *name = NULL;
   lake_status s = lki_json_take_string(json, "name", what, &name, err);
   if (s != LAKE_OK) return s;
@@ -80,18 +86,20 @@ static lake_status take_tensor(const lki_json *json, const char *what, lake_tens
   if (s != LAKE_OK) return s;
   const lki_json *shape = lki_json_get(json, "shape");
   if (!lki_json_is_array(shape) || lki_json_count(shape) > LAKE_TENSOR_RANK_MAX)
-    return lki_fail(err, LAKE_CORRUPT, "%s: \"shape\" is not an array of at most %d", what, LAKE_TENSOR_RANK_MAX);
+    return lki_fail(err, LAKE_CORRUPT, "%s: \"shape\" is not an array of at most %d", what,
+                    LAKE_TENSOR_RANK_MAX);
   for (const lki_json *child = lki_json_first(shape); child != NULL; child = lki_json_next(child))
     if (!lki_json_u64(child, &spec->shape[spec->rank++]))
       return lki_fail(err, LAKE_CORRUPT, "%s: \"shape\" holds what is not a whole number", what);
   return LAKE_OK;
 }
 
-static lake_status take_tensors(const lki_json *json, const char *what, lake_tensor_spec *specs, uint32_t *count,
-                                lake_error *err) {
+static lake_status take_tensors(const lki_json *json, const char *what, lake_tensor_spec *specs,
+                                uint32_t *count, lake_error *err) {
   const lki_json *tensors = lki_json_get(json, "tensors");
   if (!lki_json_is_array(tensors) || lki_json_count(tensors) > LAKE_TENSOR_COUNT_MAX)
-    return lki_fail(err, LAKE_CORRUPT, "%s: \"tensors\" is not an array of at most %d", what, LAKE_TENSOR_COUNT_MAX);
+    return lki_fail(err, LAKE_CORRUPT, "%s: \"tensors\" is not an array of at most %d", what,
+                    LAKE_TENSOR_COUNT_MAX);
   uint32_t i = 0;
   for (const lki_json *child = lki_json_first(tensors); child != NULL; child = lki_json_next(child), i++) {
     char name[256];
@@ -111,26 +119,30 @@ static lake_status take_words(const lki_json *json, const char *what, lake_names
   if (s == LAKE_OK) s = lki_json_take_string(json, "note", what, &options->note, err);
   if (s != LAKE_OK) return s;
   if (strcmp(layout, LAYOUT) != 0)
-    return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"layout\" is \"%.20s\", which is not known; upgrade", what, layout);
+    return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"layout\" is \"%.20s\", which is not known; upgrade", what,
+                    layout);
   options->codec = LAKE_CODEC_NONE;
   if (strcmp(codec, codec_name(LAKE_CODEC_ZSTD)) == 0)
     options->codec = LAKE_CODEC_ZSTD;
   else if (strcmp(codec, codec_name(LAKE_CODEC_NONE)) != 0)
-    return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"codec\" is \"%.20s\", which is not known; upgrade", what, codec);
+    return lki_fail(err, LAKE_UNSUPPORTED, "%s: \"codec\" is \"%.20s\", which is not known; upgrade", what,
+                    codec);
   return LAKE_OK;
 }
 
-static lake_status take_all(const lki_json *json, const char *what, lki_id *id, lake_namespace_options *options,
-                            lake_tensor_spec *specs, lake_error *err) {
+static lake_status take_all(const lki_json *json, const char *what, lki_id *id,
+                            lake_namespace_options *options, lake_tensor_spec *specs, lake_error *err) {
   const char *uuid = NULL;
   lake_status s = lki_json_take_string(json, "uuid", what, &uuid, err);
-  if (s == LAKE_OK && !lki_id_parse(uuid, id)) s = lki_fail(err, LAKE_CORRUPT, "%s: \"uuid\" is not an id", what);
+  if (s == LAKE_OK && !lki_id_parse(uuid, id))
+    s = lki_fail(err, LAKE_CORRUPT, "%s: \"uuid\" is not an id", what);
   const lki_json *mesh = lki_json_get(json, "mesh");
   if (s == LAKE_OK && !lki_json_is_object(mesh))
     s = lki_fail(err, LAKE_CORRUPT, "%s: \"mesh\" is not an object", what);
   if (s == LAKE_OK) s = take_u32(mesh, "d", LAKE_MESH_MAX, what, &options->mesh.d_count, err);
   if (s == LAKE_OK) s = take_u32(mesh, "c", LAKE_MESH_MAX, what, &options->mesh.c_count, err);
-  if (s == LAKE_OK) s = take_u32(json, "rows_per_slice", LKI_ROWS_PER_SLICE_MAX, what, &options->rows_per_slice, err);
+  if (s == LAKE_OK)
+    s = take_u32(json, "rows_per_slice", LKI_ROWS_PER_SLICE_MAX, what, &options->rows_per_slice, err);
   if (s == LAKE_OK) s = take_u32(json, "tail_max", LKI_TAIL_MAX_MAX, what, &options->tail_max, err);
   if (s == LAKE_OK) s = take_words(json, what, options, err);
   if (s == LAKE_OK) s = take_tensors(json, what, specs, &options->tensor_count, err);

@@ -10,10 +10,12 @@ lake_status lki_pin_encode(const lki_pin *pin, lake_buffer *out, lake_error *err
   char id[37];
   lki_id_format(pin->namespace_id, id);
   lki_json *json = lki_json_new_object();
-  bool built = lki_json_add_string(json, "kind", KIND) && lki_json_add_number(json, "format", LKI_FORMAT_VERSION) &&
+  bool built = lki_json_add_string(json, "kind", KIND) &&
+               lki_json_add_number(json, "format", LKI_FORMAT_VERSION) &&
                lki_json_add_string(json, "namespace", id) && lki_json_add_u64(json, "row", pin->row) &&
                lki_json_add_u64(json, "step", pin->step) && lki_json_add_u64(json, "version", pin->version);
-  lake_status s = built ? lki_json_seal(json, out, err) : lki_fail(err, LAKE_NOMEM, "out of memory for a pin");
+  lake_status s =
+      built ? lki_json_seal(json, out, err) : lki_fail(err, LAKE_NOMEM, "out of memory for a pin");
   lki_json_free(json);
   return s;
 }

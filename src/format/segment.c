@@ -1,5 +1,5 @@
-/* The segment codec: docs/format/segment.md. Never compressed: a segment's name holds the checksum of its bytes, so
- * equal segments must be equal bytes whatever version of zstd is there. Pure. */
+/* The segment codec: docs/format/segment.md. Never compressed: a segment's name holds the checksum of its
+ * bytes, so equal segments must be equal bytes whatever version of zstd is there. Pure. */
 #include "format/descriptor.h"
 #include "format/envelope.h"
 #include "format/names.h"
@@ -19,13 +19,14 @@ static lake_status put_body(lake_env *env, const lki_segment *segment, lki_write
   lki_put_varint(writer, segment->producer_count);
   for (uint32_t i = 0; i < segment->producer_count; i++) {
     const char *id = segment->producer_ids[i];
-    if (!lki_name_component_valid(id)) return lki_fail(err, LAKE_INVALID, "segment: producer %u has no valid id", i);
+    if (!lki_name_component_valid(id))
+      return lki_fail(err, LAKE_INVALID, "segment: producer %u has no valid id", i);
     lake_bytes bytes = {id, strlen(id)};
     lki_put_blob(writer, bytes);
   }
   lki_put_varint(writer, segment->descriptor_count);
-  return lki_put_descriptors(env, writer, segment->descriptors, segment->descriptor_count, segment->producer_count,
-                             err);
+  return lki_put_descriptors(env, writer, segment->descriptors, segment->descriptor_count,
+                             segment->producer_count, err);
 }
 
 lake_status lki_segment_encode(lake_env *env, const lki_segment *segment, lake_buffer *out, lake_error *err) {
@@ -43,7 +44,8 @@ lake_status lki_segment_encode(lake_env *env, const lki_segment *segment, lake_b
   return s;
 }
 
-static lake_status get_producer_ids(lki_reader *reader, const char *what, lki_segment *segment, lake_error *err) {
+static lake_status get_producer_ids(lki_reader *reader, const char *what, lki_segment *segment,
+                                    lake_error *err) {
   uint32_t count = (uint32_t)lki_get_varint(reader, LKI_PRODUCER_COUNT_MAX);
   if (reader->bad || count > lki_reader_left(reader) / 2)
     return lki_fail_damaged(what, "more producers than it has bytes for", err);
@@ -61,8 +63,8 @@ static lake_status get_producer_ids(lki_reader *reader, const char *what, lki_se
 }
 
 static lake_status get_children(lki_reader *reader, const char *what, lki_segment *segment, lake_error *err) {
-  lake_status s = lki_get_segment_refs(reader, segment->first_step, LKI_SEGMENT_REF_COUNT_MAX, what, &segment->arena,
-                                       &segment->children, &segment->child_count, err);
+  lake_status s = lki_get_segment_refs(reader, segment->first_step, LKI_SEGMENT_REF_COUNT_MAX, what,
+                                       &segment->arena, &segment->children, &segment->child_count, err);
   for (uint32_t i = 0; s == LAKE_OK && i < segment->child_count; i++)
     segment->step_count += segment->children[i].step_count;
   return s;
@@ -73,9 +75,10 @@ static lake_status get_descriptors(lake_env *env, lki_reader *reader, const char
   lake_status s = get_producer_ids(reader, what, segment, err);
   if (s != LAKE_OK) return s;
   uint32_t count = (uint32_t)lki_get_varint(reader, LKI_DESCRIPTOR_COUNT_MAX);
-  if (reader->bad || count > UINT64_MAX - segment->first_step) return lki_fail_damaged(what, "step count", err);
-  s = lki_get_descriptors(env, reader, count, segment->producer_count, what, &segment->arena, &segment->descriptors,
-                          err);
+  if (reader->bad || count > UINT64_MAX - segment->first_step)
+    return lki_fail_damaged(what, "step count", err);
+  s = lki_get_descriptors(env, reader, count, segment->producer_count, what, &segment->arena,
+                          &segment->descriptors, err);
   if (s != LAKE_OK) return s;
   segment->descriptor_count = count;
   segment->step_count = count;

@@ -1,5 +1,5 @@
-/* Checks of the text formats: docs/format/README.md. JSON documents end in a member "check" with a fixed layout, so
- * that a flipped bit or a careless edit is found though the text stays readable. Pure. */
+/* Checks of the text formats: docs/format/README.md. JSON documents end in a member "check" with a fixed
+ * layout, so that a flipped bit or a careless edit is found though the text stays readable. Pure. */
 #include "format/text.h"
 #include "base/buffer.h"
 #include "base/checksum.h"
@@ -12,7 +12,9 @@
 #define SEAL_FORMAT "\t\"check\":\t\"%016" PRIx64 "\"\n}\n"
 #define SEAL_BYTES 31
 
-uint32_t lki_text_check(const char *text, size_t bytes) { return (uint32_t)lki_checksum(text, bytes, 0); }
+uint32_t lki_text_check(const char *text, size_t bytes) {
+  return (uint32_t)lki_checksum(text, bytes, 0);
+}
 
 lake_status lki_json_seal(const lki_json *json, lake_buffer *out, lake_error *err) {
   size_t start = out->bytes;
@@ -39,10 +41,12 @@ lake_status lki_json_seal_check(lake_bytes bytes, const char *what, lake_error *
     snprintf(seal, sizeof seal, SEAL_FORMAT, lki_checksum(bytes.data, checked, 0));
     if (memcmp((const char *)bytes.data + checked, seal, SEAL_BYTES) == 0) return LAKE_OK;
   }
-  return lki_fail(err, LAKE_CORRUPT, "%s: \"check\" does not match: damaged, or changed by hand; restore it", what);
+  return lki_fail(err, LAKE_CORRUPT, "%s: \"check\" does not match: damaged, or changed by hand; restore it",
+                  what);
 }
 
-lake_status lki_json_open(lake_bytes bytes, const char *kind, const char *what, lki_json **out, lake_error *err) {
+lake_status lki_json_open(lake_bytes bytes, const char *kind, const char *what, lki_json **out,
+                          lake_error *err) {
   lki_json *json = NULL;
   uint64_t version = 0;
   lake_status s = lki_json_parse(bytes, what, &json, err);
@@ -60,15 +64,16 @@ lake_status lki_json_open(lake_bytes bytes, const char *kind, const char *what, 
   return s;
 }
 
-lake_status lki_json_take_u64(const lki_json *json, const char *name, uint64_t max, const char *what, uint64_t *value,
-                              lake_error *err) {
+lake_status lki_json_take_u64(const lki_json *json, const char *name, uint64_t max, const char *what,
+                              uint64_t *value, lake_error *err) {
   const lki_json *member = lki_json_get(json, name);
   uint64_t v = 0;
   if (member == NULL) return lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is missing", what, name);
-  if (!lki_json_u64(member, &v)) return lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is not a whole number", what, name);
+  if (!lki_json_u64(member, &v))
+    return lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is not a whole number", what, name);
   if (v > max)
-    return lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is %" PRIu64 "; at most %" PRIu64 " is possible", what, name, v,
-                    max);
+    return lki_fail(err, LAKE_CORRUPT, "%s: \"%s\" is %" PRIu64 "; at most %" PRIu64 " is possible", what,
+                    name, v, max);
   *value = v;
   return LAKE_OK;
 }

@@ -1,5 +1,5 @@
-/* TGB objects: docs/format/tgb.md. Header, frames, footer; the footer repeats who wrote the object and lists every
- * frame, so that an object explains itself without any manifest. Pure. */
+/* TGB objects: docs/format/tgb.md. Header, frames, footer; the footer repeats who wrote the object and lists
+ * every frame, so that an object explains itself without any manifest. Pure. */
 #include "base/checksum.h"
 #include "base/env.h"
 #include "format/descriptor.h"
@@ -15,7 +15,8 @@
 #define FOOTER_MAGIC "LAKE-FTR"
 #define FOOTER_TRAILER_BYTES 24 /* length, version, flags, magic, checksum */
 
-static lake_status put_header(const lki_id *namespace_id, uint64_t tgb_hash, lake_buffer *out, lake_error *err) {
+static lake_status put_header(const lki_id *namespace_id, uint64_t tgb_hash, lake_buffer *out,
+                              lake_error *err) {
   size_t start = out->bytes;
   lki_writer writer;
   lake_status s = lki_buffer_reserve(out, start + LKI_TGB_HEADER_BYTES, err);
@@ -39,7 +40,8 @@ lake_status lki_tgb_header_check(lake_bytes header, const char *what, lake_error
   lki_reader reader;
   if (header.bytes < LKI_TGB_HEADER_BYTES)
     return lki_fail(err, LAKE_CORRUPT, "%s: truncated: %zu bytes", what, header.bytes);
-  if (memcmp(p, HEADER_MAGIC, 8) != 0) return lki_fail(err, LAKE_CORRUPT, "%s: not a TGB (wrong magic)", what);
+  if (memcmp(p, HEADER_MAGIC, 8) != 0)
+    return lki_fail(err, LAKE_CORRUPT, "%s: not a TGB (wrong magic)", what);
   lki_reader_init(&reader, header);
   lki_get_bytes(&reader, 8);
   lake_status s = lki_format_version_check(lki_get_u16(&reader), what, err);
@@ -57,8 +59,8 @@ lake_status lki_tgb_header_check(lake_bytes header, const char *what, lake_error
 
 /* Appends the frames and lists their lengths. */
 static lake_status put_frames(lki_compressor *compressor, const lake_bytes *slices, uint32_t slice_count,
-                              uint64_t tgb_hash, size_t object_start, uint64_t *frame_bytes_each, lake_buffer *out,
-                              lake_error *err) {
+                              uint64_t tgb_hash, size_t object_start, uint64_t *frame_bytes_each,
+                              lake_buffer *out, lake_error *err) {
   static const unsigned char zeroes[LKI_FRAME_ALIGN];
   for (uint32_t i = 0; i < slice_count; i++) {
     lki_frame_key key = {tgb_hash, i};
@@ -90,12 +92,13 @@ static lake_status put_footer(const lki_tgb_footer *footer, lake_buffer *out, la
   lki_put_bytes(&writer, FOOTER_MAGIC, 8);
   if (writer.status == LAKE_OK) lki_put_u64(&writer, lki_checksum(out->data + start, out->bytes - start, 0));
   if (writer.status != LAKE_OK)
-    return lki_fail(err, writer.status, "TGB %s %" PRIu64 "-%" PRIu64 ": no room for its footer", footer->producer_id,
-                    footer->epoch, footer->seq);
+    return lki_fail(err, writer.status, "TGB %s %" PRIu64 "-%" PRIu64 ": no room for its footer",
+                    footer->producer_id, footer->epoch, footer->seq);
   return LAKE_OK;
 }
 
-static void choose_layout(const uint64_t *frame_bytes_each, uint32_t slice_count, lki_descriptor *descriptor) {
+static void choose_layout(const uint64_t *frame_bytes_each, uint32_t slice_count,
+                          lki_descriptor *descriptor) {
   bool uniform = true;
   for (uint32_t i = 1; i < slice_count; i++) uniform = uniform && frame_bytes_each[i] == frame_bytes_each[0];
   descriptor->frame_bytes = 0;
@@ -121,8 +124,8 @@ static lake_status check_arguments(const char *producer_id, uint32_t slice_count
 }
 
 lake_status lki_tgb_encode(lake_env *env, const lki_id *namespace_id, const char *producer_id, uint64_t epoch,
-                           uint64_t seq, const lake_bytes *slices, uint32_t slice_count, bool zstd, lki_arena *arena,
-                           lake_buffer *out, lki_descriptor *descriptor, lake_error *err) {
+                           uint64_t seq, const lake_bytes *slices, uint32_t slice_count, bool zstd,
+                           lki_arena *arena, lake_buffer *out, lki_descriptor *descriptor, lake_error *err) {
   size_t object_start = out->bytes;
   lki_compressor *compressor = NULL;
   lki_tgb_footer footer;
@@ -143,11 +146,13 @@ lake_status lki_tgb_encode(lake_env *env, const lki_id *namespace_id, const char
   uint64_t tgb_hash = lki_tgb_hash(namespace_id, producer_id, epoch, seq);
   s = put_header(namespace_id, tgb_hash, out, err);
   if (s == LAKE_OK)
-    s = put_frames(compressor, slices, slice_count, tgb_hash, object_start, footer.frame_bytes_each, out, err);
+    s = put_frames(compressor, slices, slice_count, tgb_hash, object_start, footer.frame_bytes_each, out,
+                   err);
   size_t footer_start = out->bytes;
   if (s == LAKE_OK) s = put_footer(&footer, out, err);
   if (s != LAKE_OK) goto done;
-  assert(out->bytes - footer_start <= LKI_FOOTER_BYTES_MAX); /* 2^16 varints of at most 6 bytes, and a little */
+  assert(out->bytes - footer_start <=
+         LKI_FOOTER_BYTES_MAX); /* 2^16 varints of at most 6 bytes, and a little */
   descriptor->epoch = epoch;
   descriptor->seq = seq;
   descriptor->object_bytes = out->bytes - object_start;
@@ -173,12 +178,13 @@ static lake_status check_footer(lake_bytes tail, const char *what, lake_bytes *b
   lake_bytes magic = lki_get_bytes(&reader, 8);
   uint64_t checksum = lki_get_u64(&reader);
   if (memcmp(magic.data, FOOTER_MAGIC, 8) != 0)
-    return lki_fail(err, LAKE_CORRUPT, "%s: no footer ends here (wrong magic): truncated, or not a TGB", what);
+    return lki_fail(err, LAKE_CORRUPT, "%s: no footer ends here (wrong magic): truncated, or not a TGB",
+                    what);
   lake_status s = lki_format_version_check(version, what, err);
   if (s != LAKE_OK) return s;
   if (footer_bytes < FOOTER_TRAILER_BYTES || footer_bytes > LKI_FOOTER_BYTES_MAX || footer_bytes > tail.bytes)
-    return lki_fail(err, LAKE_CORRUPT, "%s: a footer of %" PRIu32 " bytes is not possible in %zu", what, footer_bytes,
-                    tail.bytes);
+    return lki_fail(err, LAKE_CORRUPT, "%s: a footer of %" PRIu32 " bytes is not possible in %zu", what,
+                    footer_bytes, tail.bytes);
   if (lki_checksum(end - footer_bytes, footer_bytes - 8, 0) != checksum)
     return lki_fail(err, LAKE_CORRUPT, "%s: the footer's checksum does not match", what);
   if (flags != 0) return lki_fail(err, LAKE_CORRUPT, "%s: unknown flags in the footer", what);
@@ -212,16 +218,17 @@ lake_status lki_tgb_footer_decode(lake_env *env, lake_bytes tail, uint64_t objec
   if (lki_reader_left(&reader) != 0) return lki_fail_damaged(what, "bytes after the footer's list", err);
   f.object_bytes = lki_frames_end(f.frame_bytes_each, f.slice_count) + body.bytes + FOOTER_TRAILER_BYTES;
   if (f.object_bytes != object_bytes)
-    return lki_fail(err, LAKE_CORRUPT, "%s: %" PRIu64 " bytes, where its footer says %" PRIu64, what, object_bytes,
-                    f.object_bytes);
+    return lki_fail(err, LAKE_CORRUPT, "%s: %" PRIu64 " bytes, where its footer says %" PRIu64, what,
+                    object_bytes, f.object_bytes);
   *footer = f;
   return LAKE_OK;
 }
 
-lake_status lki_frame_locate(const lki_descriptor *descriptor, uint32_t slice, uint64_t *offset, uint64_t *bytes,
-                             lake_error *err) {
+lake_status lki_frame_locate(const lki_descriptor *descriptor, uint32_t slice, uint64_t *offset,
+                             uint64_t *bytes, lake_error *err) {
   if (slice >= descriptor->slice_count)
-    return lki_fail(err, LAKE_INVALID, "slice %" PRIu32 ": the TGB has %" PRIu32, slice, descriptor->slice_count);
+    return lki_fail(err, LAKE_INVALID, "slice %" PRIu32 ": the TGB has %" PRIu32, slice,
+                    descriptor->slice_count);
   switch (descriptor->layout) {
   case LKI_LAYOUT_UNIFORM:
     *offset = LKI_TGB_HEADER_BYTES + slice * lki_frame_align(descriptor->frame_bytes);

@@ -1,5 +1,5 @@
-/* The one door to zstd: no other file includes its header. The custom-memory constructors are what lets a test make
- * each allocation fail and a simulator count them; they are exported by every libzstd since 1.3. */
+/* The one door to zstd: no other file includes its header. The custom-memory constructors are what lets a
+ * test make each allocation fail and a simulator count them; they are exported by every libzstd since 1.3. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "format/zstd.h"
 #include "base/env.h"
@@ -13,8 +13,12 @@ struct lki_compressor {
   ZSTD_CCtx *context;
 };
 
-static void *zstd_alloc(void *env, size_t bytes) { return lki_alloc(env, bytes); }
-static void zstd_free(void *env, void *p) { lki_free(env, p); }
+static void *zstd_alloc(void *env, size_t bytes) {
+  return lki_alloc(env, bytes);
+}
+static void zstd_free(void *env, void *p) {
+  lki_free(env, p);
+}
 
 static ZSTD_customMem memory_of(lake_env *env) {
   ZSTD_customMem memory = {zstd_alloc, zstd_free, env};
@@ -39,7 +43,8 @@ void lki_compressor_close(lki_compressor *compressor) {
   lki_free(compressor->env, compressor);
 }
 
-bool lki_compress(lki_compressor *compressor, lake_bytes src, int level, void *dst, size_t dst_bytes, size_t *bytes) {
+bool lki_compress(lki_compressor *compressor, lake_bytes src, int level, void *dst, size_t dst_bytes,
+                  size_t *bytes) {
   size_t n = ZSTD_compressCCtx(compressor->context, dst, dst_bytes, src.data, src.bytes, level);
   if (ZSTD_isError(n)) return false;
   *bytes = n;
@@ -49,7 +54,8 @@ bool lki_compress(lki_compressor *compressor, lake_bytes src, int level, void *d
 bool lki_compressed_check(lake_bytes src, uint64_t content_bytes) {
   if (src.bytes == 0 || content_bytes / EXPANSION_MAX > src.bytes) return false;
   /* A skippable frame has content size 0 and would pass for an empty slice. */
-  if (ZSTD_isFrame(src.data, src.bytes) == 0 || ZSTD_getFrameContentSize(src.data, src.bytes) != content_bytes)
+  if (ZSTD_isFrame(src.data, src.bytes) == 0 ||
+      ZSTD_getFrameContentSize(src.data, src.bytes) != content_bytes)
     return false;
   return ZSTD_findFrameCompressedSize(src.data, src.bytes) == src.bytes;
 }

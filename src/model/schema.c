@@ -1,5 +1,6 @@
-/* What a namespace's slices hold. Invariants: a schema that exists is within every limit; slice_bytes is the sum of
- * its tensors' bytes, each rounded up to LAKE_TENSOR_ALIGN, so the last is padded too. Pure and immutable. */
+/* What a namespace's slices hold. Invariants: a schema that exists is within every limit; slice_bytes is the
+ * sum of its tensors' bytes, each rounded up to LAKE_TENSOR_ALIGN, so the last is padded too. Pure and
+ * immutable. */
 #include "model/schema.h"
 #include "base/env.h"
 #include <inttypes.h>
@@ -16,7 +17,8 @@ static bool name_valid(const char *name, size_t room) {
   if (memchr(name, 0, room) == NULL || name[0] == 0 || (name[0] >= '0' && name[0] <= '9')) return false;
   for (; *name != 0; name++) {
     char c = *name;
-    if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) return false;
+    if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'))
+      return false;
   }
   return true;
 }
@@ -34,8 +36,8 @@ static uint64_t tensor_bytes(const lake_tensor_spec *spec, uint32_t rows) {
 static lake_status check_tensor(const lake_tensor_spec *specs, uint32_t i, lake_error *err) {
   const lake_tensor_spec *spec = &specs[i];
   if (!name_valid(spec->name, sizeof spec->name))
-    return lki_fail(err, LAKE_INVALID, "tensor %" PRIu32 ": a name is [A-Za-z_][A-Za-z0-9_]*, at most 63 characters",
-                    i);
+    return lki_fail(err, LAKE_INVALID,
+                    "tensor %" PRIu32 ": a name is [A-Za-z_][A-Za-z0-9_]*, at most 63 characters", i);
   for (uint32_t j = 0; j < i; j++)
     if (strcmp(specs[j].name, spec->name) == 0)
       return lki_fail(err, LAKE_INVALID, "tensor %" PRIu32 ": the name \"%s\" is taken by tensor %" PRIu32, i,
@@ -43,8 +45,8 @@ static lake_status check_tensor(const lake_tensor_spec *specs, uint32_t i, lake_
   if (lake_dtype_bytes(spec->dtype) == 0)
     return lki_fail(err, LAKE_INVALID, "tensor \"%s\": dtype %d is not known", spec->name, (int)spec->dtype);
   if (spec->rank > LAKE_TENSOR_RANK_MAX)
-    return lki_fail(err, LAKE_INVALID, "tensor \"%s\": %" PRIu32 " dimensions; at most %d are possible", spec->name,
-                    spec->rank, LAKE_TENSOR_RANK_MAX);
+    return lki_fail(err, LAKE_INVALID, "tensor \"%s\": %" PRIu32 " dimensions; at most %d are possible",
+                    spec->name, spec->rank, LAKE_TENSOR_RANK_MAX);
   for (uint32_t j = 0; j < spec->rank; j++)
     if (spec->shape[j] == 0)
       return lki_fail(err, LAKE_INVALID, "tensor \"%s\": dimension %" PRIu32 " is 0", spec->name, j);
@@ -59,7 +61,8 @@ static lake_status check_tensors(const lake_namespace_options *o, uint64_t *slic
   if (o->tensor_count > 0 && o->tensors == NULL)
     return lki_fail(err, LAKE_INVALID, "%" PRIu32 " tensors, but tensors is NULL", o->tensor_count);
   if (o->tensor_count == 0 && o->rows_per_slice != 1)
-    return lki_fail(err, LAKE_INVALID, "raw slices hold one row, not %" PRIu32 ": declare tensors, or set rows to 1",
+    return lki_fail(err, LAKE_INVALID,
+                    "raw slices hold one row, not %" PRIu32 ": declare tensors, or set rows to 1",
                     o->rows_per_slice);
   for (uint32_t i = 0; i < o->tensor_count; i++) {
     lake_status s = check_tensor(o->tensors, i, err);
@@ -109,7 +112,8 @@ static lake_status check_rest(const lake_namespace_options *o, lake_error *err) 
   if (o->codec != LAKE_CODEC_NONE && o->codec != LAKE_CODEC_ZSTD)
     return lki_fail(err, LAKE_INVALID, "codec %" PRIu32 " is not known", o->codec);
   if (o->tail_max > LKI_TAIL_MAX_MAX)
-    return lki_fail(err, LAKE_INVALID, "tail_max %" PRIu32 "; at most %u is possible", o->tail_max, LKI_TAIL_MAX_MAX);
+    return lki_fail(err, LAKE_INVALID, "tail_max %" PRIu32 "; at most %u is possible", o->tail_max,
+                    LKI_TAIL_MAX_MAX);
   if (strlen(o->note) > LKI_NOTE_BYTES_MAX || !note_valid(o->note))
     return lki_fail(err, LAKE_INVALID, "note: at most %d bytes of UTF-8 without control characters",
                     LKI_NOTE_BYTES_MAX);
@@ -124,8 +128,8 @@ static void apply_defaults(lake_namespace_options *o) {
   if (o->note == NULL) o->note = "";
 }
 
-lake_status lki_schema_new(lake_env *env, const lake_namespace_options *options, lki_id namespace_id, lki_schema **out,
-                           lake_error *err) {
+lake_status lki_schema_new(lake_env *env, const lake_namespace_options *options, lki_id namespace_id,
+                           lki_schema **out, lake_error *err) {
   lake_namespace_options o;
   uint64_t slice_bytes = 0;
   lake_status s = lki_options_copy(&o, sizeof o, options, "lake_namespace_options", err);
@@ -169,11 +173,13 @@ void lki_schema_tensor_range(const lki_schema *schema, uint32_t i, uint64_t *off
 }
 
 lake_status lki_schema_slice_tensors(const lki_schema *schema, const void *slice, size_t slice_bytes,
-                                     lake_tensor *tensors, uint32_t capacity, uint32_t *count, lake_error *err) {
+                                     lake_tensor *tensors, uint32_t capacity, uint32_t *count,
+                                     lake_error *err) {
   if (schema->tensor_count == 0)
     return lki_fail(err, LAKE_INVALID, "the namespace declares no tensors: its slices are raw bytes");
   if (slice_bytes != schema->slice_bytes || (uintptr_t)slice % LAKE_TENSOR_ALIGN != 0)
-    return lki_fail(err, LAKE_INVALID, "a slice of this namespace is %" PRIu64 " bytes on a %d-byte boundary, not %zu",
+    return lki_fail(err, LAKE_INVALID,
+                    "a slice of this namespace is %" PRIu64 " bytes on a %d-byte boundary, not %zu",
                     schema->slice_bytes, LAKE_TENSOR_ALIGN, slice_bytes);
   if (capacity < schema->tensor_count)
     return lki_fail(err, LAKE_INVALID, "room for %" PRIu32 " tensors; there are %" PRIu32, capacity,

@@ -1,9 +1,10 @@
-/* Golden objects: one of each kind, with fixed content. Without arguments: the committed files decode to the committed
- * text, and the encoders make the same bytes again. What holds a zstd frame is compared decoded, since each version of
- * zstd makes its own.
+/* Golden objects: one of each kind, with fixed content. Without arguments: the committed files decode to the
+ * committed text, and the encoders make the same bytes again. What holds a zstd frame is compared decoded,
+ * since each version of zstd makes its own.
  *
- *   test_golden_objects write DIR          writes the golden objects and their text (for a new format version only)
- *   test_golden_objects random SEED DIR    writes random objects and their text, for the second decoder */
+ *   test_golden_objects write DIR          writes the golden objects and their text (for a new format version
+ * only) test_golden_objects random SEED DIR    writes random objects and their text, for the second decoder
+ */
 #include "base/buffer.h"
 #include "base/env.h"
 #include "support/dump.h"
@@ -16,7 +17,8 @@
 static lake_env *env;
 static lake_error err;
 
-static const lki_id namespace_id = {{0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0x4c, 0xfe, 0x81, 1, 2, 3, 4, 5, 6, 7}};
+static const lki_id namespace_id = {
+    {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0x4c, 0xfe, 0x81, 1, 2, 3, 4, 5, 6, 7}};
 
 static void need(lake_status s) {
   if (s == LAKE_OK) return;
@@ -83,7 +85,8 @@ static void encode_manifest(uint32_t tail_count, lake_buffer *out) {
   m->tail_count = tail_count;
   m->next_step = 300 + (uint64_t)tail_count;
   m->tail = fixed_descriptors(&m->arena, tail_count);
-  lki_producer_entry first = {"feeder-0", 3, 40, UINT64_MAX, {"\0\1state", 7}, 1234567, false, tail_count < 10 ? "" : "node7:4242"};
+  lki_producer_entry first = {"feeder-0",       3,       40,    UINT64_MAX,
+                              {"\0\1state", 7}, 1234567, false, tail_count < 10 ? "" : "node7:4242"};
   lki_producer_entry second = {"feeder-1", 2, 7, 0, {NULL, 0}, 99, true, ""};
   for (uint32_t i = 0; i < tail_count; i++) (m->tail[i].producer == 0 ? &first : &second)->next_seq++;
   m->producers[0] = first;
@@ -129,7 +132,8 @@ static void encode_tgb(bool zstd, lake_buffer *out) {
 
 static void encode_namespace(bool typed, lake_buffer *out) {
   lake_namespace_options options = LAKE_NAMESPACE_OPTIONS_INIT;
-  lake_tensor_spec specs[3] = {{"tokens", LAKE_U16, 1, {129}}, {"mask", LAKE_BOOL, 1, {128}}, {"weight", LAKE_F32, 0, {0}}};
+  lake_tensor_spec specs[3] = {
+      {"tokens", LAKE_U16, 1, {129}}, {"mask", LAKE_BOOL, 1, {128}}, {"weight", LAKE_F32, 0, {0}}};
   lki_schema *schema = NULL;
   if (typed) {
     options.mesh.d_count = 4;
@@ -164,9 +168,9 @@ static void encode(const char *name, lake_buffer *out) {
   if (strcmp(name, "row.cursor") == 0) need(lki_buffer_append(out, text, strlen(text), &err));
 }
 
-static const char *const names[] = {"plain.manifest",  "zstd.manifest", "level0.segment", "level2.segment",
-                                    "plain.tgb",       "zstd.tgb",      "typed.namespace", "raw.namespace",
-                                    "row.pin",         "version.hint",  "row.cursor"};
+static const char *const names[] = {"plain.manifest", "zstd.manifest", "level0.segment",  "level2.segment",
+                                    "plain.tgb",      "zstd.tgb",      "typed.namespace", "raw.namespace",
+                                    "row.pin",        "version.hint",  "row.cursor"};
 #define NAME_COUNT (sizeof names / sizeof names[0])
 
 static void read_file(const char *name, const char *suffix, lake_buffer *out) {
@@ -277,8 +281,8 @@ static void encode_random(int kind, lki_rng *rng, lake_buffer *out) {
     lki_id id = sample_id(rng);
     lki_arena_init(&arena, env);
     lake_bytes *slices = sample_slices(&arena, rng, &count);
-    need(lki_tgb_encode(env, &id, "feeder.0", 1 + sample_number(rng, 30), sample_number(rng, 64), slices, count,
-                        lki_rng_below(rng, 2) == 0, &arena, out, &d, &err));
+    need(lki_tgb_encode(env, &id, "feeder.0", 1 + sample_number(rng, 30), sample_number(rng, 64), slices,
+                        count, lki_rng_below(rng, 2) == 0, &arena, out, &d, &err));
     lki_arena_free(&arena);
   }
 }

@@ -1,6 +1,6 @@
-/* Damaged objects of every kind: each single flipped bit and each truncation is refused, with CORRUPT, UNSUPPORTED or,
- * for text that a caller hands in, INVALID, and what is refused has not made the decoder allocate more than the
- * object's own size calls for. */
+/* Damaged objects of every kind: each single flipped bit and each truncation is refused, with CORRUPT,
+ * UNSUPPORTED or, for text that a caller hands in, INVALID, and what is refused has not made the decoder
+ * allocate more than the object's own size calls for. */
 #include "base/buffer.h"
 #include "base/checksum.h"
 #include "base/codec.h"
@@ -90,8 +90,8 @@ static void segment(void **state) {
   }
 }
 
-/* The padding between frames is all of a TGB that no checksum covers; nothing reads it. Frames of a multiple of 64
- * bytes leave none, and header, frames and footer must then catch every flip. */
+/* The padding between frames is all of a TGB that no checksum covers; nothing reads it. Frames of a multiple
+ * of 64 bytes leave none, and header, frames and footer must then catch every flip. */
 static void tgb(void **state) {
   (void)state;
   for (int zstd = 0; zstd < 2; zstd++) {
@@ -132,7 +132,8 @@ static void frame(void **state) {
     uint64_t slice_bytes = 99;
     bool compressed = false;
     bytes.data[i / 8] ^= (unsigned char)(1u << (i % 8));
-    assert_status(lki_frame_check(lki_buffer_view(&bytes), key, &slice_bytes, &compressed, &err), LAKE_CORRUPT, &err);
+    assert_status(lki_frame_check(lki_buffer_view(&bytes), key, &slice_bytes, &compressed, &err),
+                  LAKE_CORRUPT, &err);
     assert_int_equal(slice_bytes, 99);
     bytes.data[i / 8] ^= (unsigned char)(1u << (i % 8));
   }
@@ -179,8 +180,13 @@ static void texts(void **state) {
 /* A header whose lengths are absurd but whose checksum is right: refused before anything is allocated. */
 static void absurd_lengths(void **state) {
   (void)state;
-  static const uint64_t absurd[] = {0, 1, (uint64_t)LKI_MANIFEST_BYTES_MAX, (uint64_t)LKI_MANIFEST_BYTES_MAX + 1,
-                                    UINT32_MAX, UINT64_MAX - 39, UINT64_MAX};
+  static const uint64_t absurd[] = {0,
+                                    1,
+                                    (uint64_t)LKI_MANIFEST_BYTES_MAX,
+                                    (uint64_t)LKI_MANIFEST_BYTES_MAX + 1,
+                                    UINT32_MAX,
+                                    UINT64_MAX - 39,
+                                    UINT64_MAX};
   lki_rng rng = {seed + 50};
   lake_error err = LAKE_ERROR_INIT;
   lake_buffer bytes;

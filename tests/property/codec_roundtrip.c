@@ -1,5 +1,6 @@
-/* Every codec: what is decoded equals what was encoded, for random objects within the limits. Equality is that of the
- * dumps, which hold every field. Encoding is a function of the object alone: encoding twice gives equal bytes. */
+/* Every codec: what is decoded equals what was encoded, for random objects within the limits. Equality is
+ * that of the dumps, which hold every field. Encoding is a function of the object alone: encoding twice gives
+ * equal bytes. */
 #include "base/buffer.h"
 #include "base/env.h"
 #include "format/names.h"
@@ -58,7 +59,8 @@ static void segments(void **state) {
     lki_buffer_init(&bytes, env, LKI_SEGMENT_BYTES_MAX);
     lki_buffer_init(&again, env, LKI_SEGMENT_BYTES_MAX);
     assert_ok(lki_segment_encode(env, segment, &bytes, &err), &err);
-    assert_ok(lki_segment_decode(env, lki_buffer_view(&bytes), &segment->namespace_id, "s", &back, &err), &err);
+    assert_ok(lki_segment_decode(env, lki_buffer_view(&bytes), &segment->namespace_id, "s", &back, &err),
+              &err);
     char *want = dump_segment(segment), *got = dump_segment(back);
     assert_string_equal(got, want);
     assert_ok(lki_segment_encode(env, back, &again, &err), &err);
@@ -74,7 +76,8 @@ static void segments(void **state) {
 }
 
 /* Reads slice i as a consumer does: locate, check, decode. */
-static void expect_slice(const lki_descriptor *d, lake_bytes object, uint64_t hash, uint32_t i, lake_bytes want) {
+static void expect_slice(const lki_descriptor *d, lake_bytes object, uint64_t hash, uint32_t i,
+                         lake_bytes want) {
   lake_error err = LAKE_ERROR_INIT;
   lki_frame_key key = {hash, i};
   uint64_t offset = 0, bytes = 0, slice_bytes = 0;
@@ -112,8 +115,9 @@ static void tgbs(void **state) {
     lake_bytes *slices = sample_slices(&arena, &rng, &count);
     lki_id id = sample_id(&rng);
     uint64_t epoch = sample_number(&rng, 64), seq = sample_number(&rng, 64);
-    assert_ok(lki_tgb_encode(env, &id, "feeder-0", epoch, seq, slices, count, lki_rng_below(&rng, 2) == 0, &arena,
-                             &out, &d, &err), &err);
+    assert_ok(lki_tgb_encode(env, &id, "feeder-0", epoch, seq, slices, count, lki_rng_below(&rng, 2) == 0,
+                             &arena, &out, &d, &err),
+              &err);
     seen[d.layout] = true;
     assert_int_equal(d.object_bytes, out.bytes);
     assert_int_equal(d.slice_count, count);
@@ -199,14 +203,15 @@ static void pins_cursors_hints(void **state) {
     lake_error err = LAKE_ERROR_INIT;
     lake_buffer bytes;
     char text[LAKE_CURSOR_BYTES];
-    lki_pin back, pin = {sample_id(&rng), sample_number(&rng, 64), sample_number(&rng, 64), sample_number(&rng, 64)};
+    lki_pin back,
+        pin = {sample_id(&rng), sample_number(&rng, 64), sample_number(&rng, 64), sample_number(&rng, 64)};
     lki_cursor again, cursor = {pin.namespace_id, pin.row, pin.version};
     uint64_t version = 0;
     lki_buffer_init(&bytes, env, 4096);
     assert_ok(lki_pin_encode(&pin, &bytes, &err), &err);
     assert_ok(lki_pin_decode(lki_buffer_view(&bytes), "pin", &back, &err), &err);
-    assert_true(lki_id_equal(back.namespace_id, pin.namespace_id) && back.row == pin.row && back.step == pin.step &&
-                back.version == pin.version);
+    assert_true(lki_id_equal(back.namespace_id, pin.namespace_id) && back.row == pin.row &&
+                back.step == pin.step && back.version == pin.version);
     lki_cursor_format(&cursor, text);
     assert_ok(lki_cursor_parse(text, &again, &err), &err);
     assert_true(lki_id_equal(again.namespace_id, pin.namespace_id) && again.row == pin.row &&
@@ -239,8 +244,8 @@ static void names(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(manifests), cmocka_unit_test(segments), cmocka_unit_test(tgbs),
-      cmocka_unit_test(large_mesh), cmocka_unit_test(schemas), cmocka_unit_test(pins_cursors_hints),
+      cmocka_unit_test(manifests),  cmocka_unit_test(segments), cmocka_unit_test(tgbs),
+      cmocka_unit_test(large_mesh), cmocka_unit_test(schemas),  cmocka_unit_test(pins_cursors_hints),
       cmocka_unit_test(names),
   };
   seed = test_seed();

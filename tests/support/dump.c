@@ -49,7 +49,8 @@ static void add_hex(lki_json *json, const char *name, lake_bytes bytes) {
   lki_json_add_string(json, name, text);
 }
 
-static void add_descriptors(lki_json *json, const char *name, const lki_descriptor *descriptors, uint32_t count) {
+static void add_descriptors(lki_json *json, const char *name, const lki_descriptor *descriptors,
+                            uint32_t count) {
   static const char *const layouts[] = {"?", "uniform", "packed", "footer"};
   lki_json *array = lki_json_add_array(json, name);
   for (uint32_t i = 0; i < count; i++) {
@@ -127,7 +128,8 @@ char *dump_segment(const lki_segment *segment) {
     return text_of(json);
   }
   lki_json *ids = lki_json_add_array(json, "producers");
-  for (uint32_t i = 0; i < segment->producer_count; i++) lki_json_add_string(ids, NULL, segment->producer_ids[i]);
+  for (uint32_t i = 0; i < segment->producer_count; i++)
+    lki_json_add_string(ids, NULL, segment->producer_ids[i]);
   add_descriptors(json, "descriptors", segment->descriptors, segment->descriptor_count);
   return text_of(json);
 }
@@ -183,8 +185,8 @@ char *dump_hint(uint64_t version) {
 }
 
 /* One frame of a TGB, verified and, when compressed, decompressed. */
-static lake_status add_slice(lake_env *env, lki_json *slices, lake_bytes frame, lki_frame_key key, uint64_t offset,
-                             lake_error *err) {
+static lake_status add_slice(lake_env *env, lki_json *slices, lake_bytes frame, lki_frame_key key,
+                             uint64_t offset, lake_error *err) {
   uint64_t slice_bytes = 0;
   bool compressed = false;
   lake_bytes slice = {NULL, 0};

@@ -1,4 +1,5 @@
-/* Decoded objects as one line of JSON, the same line that decoder/decode.py prints: tests compare objects by it. */
+/* Decoded objects as one line of JSON, the same line that decoder/decode.py prints: tests compare objects by
+ * it. */
 #ifndef LAKE_TESTS_DUMP_H
 #define LAKE_TESTS_DUMP_H
 

@@ -26,12 +26,15 @@ static char *sample_text(lki_arena *arena, lki_rng *rng, size_t bytes_max, bool 
   static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:\" \\/\t";
   size_t bytes = component ? 1 + lki_rng_below(rng, bytes_max) : lki_rng_below(rng, bytes_max + 1);
   char *text = must(lki_arena_alloc(arena, bytes + 1));
-  for (size_t i = 0; i < bytes; i++) text[i] = alphabet[lki_rng_below(rng, component ? 65 : sizeof alphabet - 1)];
+  for (size_t i = 0; i < bytes; i++)
+    text[i] = alphabet[lki_rng_below(rng, component ? 65 : sizeof alphabet - 1)];
   if (component && text[0] == '.') text[0] = 'p';
   return text;
 }
 
-static uint64_t align64(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+static uint64_t align64(uint64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 /* A shape that a TGB can have; often that of the one before, as in a run of real ones. */
 static void sample_shape(lki_arena *arena, lki_rng *rng, const lki_descriptor *before, lki_descriptor *d) {
@@ -64,8 +67,8 @@ static void sample_shape(lki_arena *arena, lki_rng *rng, const lki_descriptor *b
 }
 
 /* Descriptors in order; next_seq[producer] moves on, epoch[producer] sometimes rises. */
-static lki_descriptor *sample_descriptors(lki_arena *arena, lki_rng *rng, uint32_t count, uint32_t producer_count,
-                                          uint64_t *next_seq, uint64_t *epoch) {
+static lki_descriptor *sample_descriptors(lki_arena *arena, lki_rng *rng, uint32_t count,
+                                          uint32_t producer_count, uint64_t *next_seq, uint64_t *epoch) {
   lki_descriptor *descriptors = must(lki_arena_alloc(arena, count * sizeof *descriptors));
   for (uint32_t i = 0; i < count; i++) {
     lki_descriptor *d = &descriptors[i];
@@ -79,9 +82,11 @@ static lki_descriptor *sample_descriptors(lki_arena *arena, lki_rng *rng, uint32
 }
 
 /* References that run on from first_step; returns where they end. */
-static uint64_t sample_refs(lki_rng *rng, uint64_t first_step, uint32_t level, lki_segment_ref *refs, uint32_t count) {
+static uint64_t sample_refs(lki_rng *rng, uint64_t first_step, uint32_t level, lki_segment_ref *refs,
+                            uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    refs[i].level = level <= LKI_SEGMENT_LEVEL_MAX ? level : (uint32_t)lki_rng_below(rng, LKI_SEGMENT_LEVEL_MAX + 1);
+    refs[i].level =
+        level <= LKI_SEGMENT_LEVEL_MAX ? level : (uint32_t)lki_rng_below(rng, LKI_SEGMENT_LEVEL_MAX + 1);
     refs[i].first_step = first_step;
     refs[i].step_count = 1 + sample_number(rng, 30);
     refs[i].object_bytes = 41 + (uint32_t)sample_number(rng, 23);
@@ -91,7 +96,8 @@ static uint64_t sample_refs(lki_rng *rng, uint64_t first_step, uint32_t level, l
   return first_step;
 }
 
-static void sample_producers(lki_arena *arena, lki_rng *rng, lki_manifest *m, uint64_t *next_seq, uint64_t *epoch) {
+static void sample_producers(lki_arena *arena, lki_rng *rng, lki_manifest *m, uint64_t *next_seq,
+                             uint64_t *epoch) {
   for (uint32_t i = 0; i < m->producer_count; i++) {
     lki_producer_entry *p = &m->producers[i];
     char id[LKI_PRODUCER_ID_BYTES_MAX + 1];
@@ -156,9 +162,11 @@ lki_segment *sample_segment(lake_env *env, lki_rng *rng) {
   segment->level = (uint32_t)lki_rng_below(rng, 4);
   if (segment->level > 0) {
     segment->child_count = 1 + (uint32_t)lki_rng_below(rng, 20);
-    segment->children = must(lki_arena_alloc(&segment->arena, segment->child_count * sizeof *segment->children));
-    segment->step_count = sample_refs(rng, segment->first_step, segment->level - 1, segment->children,
-                                      segment->child_count) - segment->first_step;
+    segment->children =
+        must(lki_arena_alloc(&segment->arena, segment->child_count * sizeof *segment->children));
+    segment->step_count =
+        sample_refs(rng, segment->first_step, segment->level - 1, segment->children, segment->child_count) -
+        segment->first_step;
     return segment;
   }
   segment->producer_count = 1 + (uint32_t)lki_rng_below(rng, 16);
@@ -171,8 +179,8 @@ lki_segment *sample_segment(lake_env *env, lki_rng *rng) {
   }
   segment->descriptor_count = 1 + (uint32_t)lki_rng_below(rng, 300);
   segment->step_count = segment->descriptor_count;
-  segment->descriptors = sample_descriptors(&segment->arena, rng, segment->descriptor_count, segment->producer_count,
-                                            next_seq, epoch);
+  segment->descriptors = sample_descriptors(&segment->arena, rng, segment->descriptor_count,
+                                            segment->producer_count, next_seq, epoch);
   return segment;
 }
 
@@ -190,7 +198,8 @@ lki_schema *sample_schema(lake_env *env, lki_rng *rng) {
   options.rows_per_slice = options.tensor_count > 0 ? 1 + (uint32_t)sample_number(rng, 10) : 1;
   options.codec = (uint32_t)lki_rng_below(rng, 3);
   options.tail_max = (uint32_t)lki_rng_below(rng, LKI_TAIL_MAX_MAX + 1);
-  options.note = lki_rng_below(rng, 2) == 0 ? sample_text(&arena, rng, LKI_NOTE_BYTES_MAX, false) : "gr\xc3\xbc\xc3\x9f";
+  options.note =
+      lki_rng_below(rng, 2) == 0 ? sample_text(&arena, rng, LKI_NOTE_BYTES_MAX, false) : "gr\xc3\xbc\xc3\x9f";
   for (uint32_t i = 0; i < options.tensor_count; i++) {
     snprintf(specs[i].name, sizeof specs[i].name, "t_%u", i);
     specs[i].dtype = (lake_dtype)(1 + lki_rng_below(rng, 13));

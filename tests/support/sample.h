@@ -17,8 +17,8 @@ lki_schema *sample_schema(lake_env *env, lki_rng *rng);
 /* Slices of a TGB in one arena: empty ones, long ones, ones that compress, equal lengths or not. */
 lake_bytes *sample_slices(lki_arena *arena, lki_rng *rng, uint32_t *slice_count);
 
-/* An environment that counts its memory and can be told to fail: NULL from allocation number fail_at on (0: never).
- * The counts cover all since they were last zeroed. */
+/* An environment that counts its memory and can be told to fail: NULL from allocation number fail_at on (0:
+ * never). The counts cover all since they were last zeroed. */
 typedef struct sample_memory {
   size_t live_bytes, live_count; /* allocated and not freed */
   size_t peak_bytes;

@@ -1,0 +1,164 @@
+#include "support/fuzz.h"
+#include "support/sample.h"
+#include "support/support.h"
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CORPUS_MAX 64
+#define INPUT_BYTES_MAX 65536
+
+static sample_memory memory;
+static lake_env *env;
+static size_t live_at_start;
+
+lake_env *fuzz_env(void) {
+  if (env == NULL) {
+    env = sample_env(&memory);
+    live_at_start = memory.live_count;
+  }
+  return env;
+}
+
+void fuzz_expect(bool truth, const char *why) {
+  if (truth) return;
+  fprintf(stderr, "fuzz: %s\n", why);
+  abort();
+}
+
+void fuzz_expect_nothing_left(void) {
+  fuzz_expect(memory.live_count == live_at_start, "memory was not given back");
+  fuzz_expect(memory.peak_bytes < (size_t)256 << 20, "absurdly much memory was asked for");
+}
+
+void fuzz_expect_refusal(lake_status status, const lake_error *err) {
+  fuzz_expect(status == LAKE_CORRUPT || status == LAKE_UNSUPPORTED, lake_status_name(status));
+  fuzz_expect(err->status == status && err->text[0] != 0, "the error is not filled");
+}
+
+typedef struct input {
+  uint8_t *data;
+  size_t bytes;
+} input;
+
+static input read_input(const char *path) {
+  input in = {malloc(INPUT_BYTES_MAX), 0};
+  FILE *f = fopen(path, "rb");
+  if (f == NULL || in.data == NULL) {
+    perror(path);
+    exit(1);
+  }
+  in.bytes = fread(in.data, 1, INPUT_BYTES_MAX, f);
+  fclose(f);
+  return in;
+}
+
+/* A block of the exact length, so that the address sanitizer sees a read past its end. */
+static void run_one(const uint8_t *data, size_t bytes) {
+  uint8_t *copy = malloc(bytes > 0 ? bytes : 1);
+  if (copy == NULL) abort();
+  memcpy(copy, data, bytes);
+  LLVMFuzzerTestOneInput(copy, bytes);
+  free(copy);
+}
+
+static bool wanted(const char *name, const char *const *suffixes) {
+  for (; *suffixes != NULL; suffixes++) {
+    size_t n = strlen(name), m = strlen(*suffixes);
+    if (n > m && strcmp(name + n - m, *suffixes) == 0) return true;
+  }
+  return false;
+}
+
+static size_t read_corpus(const char *const *suffixes, input *corpus) {
+  char folder[900], path[1200];
+  const char *source = getenv("LAKE_SOURCE_DIR");
+  size_t count = 0;
+  snprintf(folder, sizeof folder, "%s/tests/golden/data", source != NULL ? source : ".");
+  DIR *dir = opendir(folder);
+  if (dir == NULL) {
+    perror(folder);
+    exit(1);
+  }
+  for (struct dirent *entry; count < CORPUS_MAX && (entry = readdir(dir)) != NULL;) {
+    if (!wanted(entry->d_name, suffixes)) continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    corpus[count++] = read_input(path);
+  }
+  closedir(dir);
+  return count;
+}
+
+/* One to four changes: a bit, a byte that is special, a number, a part cut, doubled or taken from another
+ * input. */
+static size_t mutate(lki_rng *rng, const input *corpus, size_t count, uint8_t *data, size_t bytes) {
+  static const uint8_t special[] = {0, 1, 0x7f, 0x80, 0xff, '"', '0', '9'};
+  for (uint64_t n = 1 + lki_rng_below(rng, 4); n > 0; n--) {
+    size_t at = bytes > 0 ? (size_t)lki_rng_below(rng, bytes) : 0, left = bytes - at;
+    const input *other = &corpus[lki_rng_below(rng, count)];
+    switch (bytes > 0 ? lki_rng_below(rng, 7) : 6) {
+    case 0:
+      data[at] ^= (uint8_t)(1u << lki_rng_below(rng, 8));
+      break;
+    case 1:
+      data[at] = special[lki_rng_below(rng, sizeof special)];
+      break;
+    case 2:
+      data[at] = (uint8_t)(data[at] + lki_rng_below(rng, 9) - 4);
+      break;
+    case 3:
+      bytes = at;
+      break;
+    case 4: { /* cut out */
+      size_t n_cut = 1 + (size_t)lki_rng_below(rng, left < 16 ? left : 16);
+      memmove(data + at, data + at + n_cut, left - n_cut);
+      bytes -= n_cut;
+      break;
+    }
+    case 5: { /* doubled */
+      size_t n_copy = 1 + (size_t)lki_rng_below(rng, left < 16 ? left : 16);
+      if (bytes + n_copy > INPUT_BYTES_MAX) break;
+      memmove(data + at + n_copy, data + at, left);
+      bytes += n_copy;
+      break;
+    }
+    default: { /* spliced */
+      size_t from = (size_t)lki_rng_below(rng, other->bytes), n_take = other->bytes - from;
+      if (n_take > INPUT_BYTES_MAX - at) n_take = INPUT_BYTES_MAX - at;
+      memcpy(data + at, other->data + from, n_take);
+      if (at + n_take > bytes) bytes = at + n_take;
+    }
+    }
+  }
+  return bytes;
+}
+
+int fuzz_main(int argc, char **argv, const char *const *suffixes) {
+  input corpus[CORPUS_MAX];
+  const char *text = getenv("LAKE_FUZZ_COUNT");
+  unsigned long rounds = text != NULL ? strtoul(text, NULL, 10) : 20000;
+  fuzz_env();
+  for (int i = 1; i < argc; i++) {
+    input in = read_input(argv[i]);
+    run_one(in.data, in.bytes);
+    free(in.data);
+  }
+  if (argc > 1) return 0;
+  lki_rng rng = {test_seed()};
+  size_t count = read_corpus(suffixes, corpus);
+  fuzz_expect(count > 0, "no golden objects to begin with");
+  for (size_t i = 0; i < count; i++) run_one(corpus[i].data, corpus[i].bytes);
+  uint8_t *data = malloc(INPUT_BYTES_MAX);
+  if (data == NULL) abort();
+  for (unsigned long i = 0; i < rounds; i++) {
+    const input *start = &corpus[lki_rng_below(&rng, count)];
+    memcpy(data, start->data, start->bytes);
+    run_one(data, mutate(&rng, corpus, count, data, start->bytes));
+  }
+  printf("%lu mutations of %zu objects\n", rounds, count);
+  free(data);
+  for (size_t i = 0; i < count; i++) free(corpus[i].data);
+  lake_env_close(env);
+  return 0;
+}
