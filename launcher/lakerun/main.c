@@ -1,4 +1,4 @@
-/* lakerun: the command line. What it does is in docs/man/lakerun.1.md. */
+/* lakerun: the command line. What it does is in docs/man/lakerun.1. */
 #include "base/error.h"
 #include "keeper.h"
 #include "plan.h"

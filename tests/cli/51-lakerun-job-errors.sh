@@ -85,3 +85,23 @@ expect_has '^lakerun [0-9]*\.[0-9]*\.[0-9]*$' out.log
 run --help
 expect_code 0 "$code" --help
 expect_has '^usage: lakerun ' out.log
+
+# The man page names every member and option, and its example is a good job file.
+page=${LAKE_SOURCE_DIR:-$(dirname "$OLDPWD/$0")/../..}/docs/man/lakerun.1
+sed -n '/^\.EX/,/^\.EE/p' "$page" | grep -v '^\.E' >job.json
+run --dry-run job.json
+expect_code 0 "$code" "the man page's example"
+expect_has ' lake feed text .* --index 1 --count 2 ' out.log
+for text in '{"x":1}' "$(role '"x":1')" "$(role "$cmd"',"restart":{"x":1}')"; do
+  printf '%s' "$text" >job.json
+  run job.json
+  names=$(sed -n 's/.*(known here: \(.*\))$/\1/p' err.log | tr -d ,)
+  [ -n "$names" ] || die "no names in the error"
+  for name in $names; do
+    sed 's/\\-/-/g' "$page" | grep -qE "^(\.B )?$name\$" || die "the man page lacks $name"
+  done
+done
+run --help
+for option in $(grep -oE '\-\-[a-z-]+' out.log); do
+  sed 's/\\-/-/g' "$page" | grep -q -e "$option" || die "the man page lacks $option"
+done
