@@ -22,6 +22,7 @@ lake_status lki_env_wrap(const lki_env_ops *ops, void *self, uint32_t log_level,
   env->ops = ops;
   env->self = self;
   env->log_level = log_level;
+  env->process_id = ops->process_id(self);
   env->lock = ops->mutex_open(self);
   if (env->lock == NULL) {
     ops->free(self, env);
@@ -144,3 +145,9 @@ bool lki_wait(lake_env *env, lki_cond *cond, lki_mutex *mutex, uint64_t at_ns) {
 
 void lki_signal(lake_env *env, lki_cond *cond) { env->ops->cond_signal(env->self, cond); }
 void lki_broadcast(lake_env *env, lki_cond *cond) { env->ops->cond_broadcast(env->self, cond); }
+
+lake_status lki_check_process(lake_env *env, const char *what, lake_error *err) {
+  if (env->ops->process_id(env->self) == env->process_id) return LAKE_OK;
+  return lki_fail(err, LAKE_INVALID, "%s was opened before fork(); open environment and handles in the child itself",
+                  what);
+}

@@ -30,6 +30,7 @@ typedef struct lki_env_ops {
   bool (*cond_wait)(void *self, lki_cond *cond, lki_mutex *mutex, uint64_t at_ns); /* false: the time came */
   void (*cond_signal)(void *self, lki_cond *cond);
   void (*cond_broadcast)(void *self, lki_cond *cond);
+  uint64_t (*process_id)(void *self); /* differs in a forked child, where the library's threads do not run */
   void (*close)(void *self);
 } lki_env_ops;
 
@@ -37,6 +38,7 @@ struct lake_env {
   const lki_env_ops *ops;
   void *self;
   uint32_t log_level;
+  uint64_t process_id; /* of the process that opened it */
   void *mem_stores; /* owned by src/store/mem.c: the stores of this environment that are called mem:NAME */
   void (*mem_stores_close)(lake_env *env);
   lki_mutex *lock; /* guards mem_stores */
@@ -74,6 +76,9 @@ void lki_cond_close(lake_env *env, lki_cond *cond); /* NULL accepted */
 bool lki_wait(lake_env *env, lki_cond *cond, lki_mutex *mutex, uint64_t at_ns); /* false: the time came */
 void lki_signal(lake_env *env, lki_cond *cond);
 void lki_broadcast(lake_env *env, lki_cond *cond);
+
+/* OK, or INVALID in a process that was forked after `what` was opened: its threads and connections are its parent's. */
+lake_status lki_check_process(lake_env *env, const char *what, lake_error *err);
 
 /* The value of a process environment variable, or NULL: the library's only door to getenv. Borrowed. */
 const char *lki_getenv(const char *name);

@@ -186,6 +186,11 @@ static void posix_cond_broadcast(void *self, lki_cond *cond) {
   pthread_cond_broadcast(&cond->c);
 }
 
+static uint64_t posix_process_id(void *self) {
+  (void)self;
+  return (uint64_t)getpid();
+}
+
 static void posix_close(void *self) {
   posix_env *env = self;
   lake_env_options options = env->options;
@@ -199,7 +204,7 @@ static const lki_env_ops posix_ops = {
     posix_now_ns,      posix_wall_ns,     posix_random,     posix_sleep_until, posix_alloc,      posix_free,
     posix_log,         posix_thread_start, posix_thread_join, posix_mutex_open,  posix_mutex_close, posix_mutex_lock,
     posix_mutex_unlock, posix_cond_open,   posix_cond_close, posix_cond_wait,   posix_cond_signal, posix_cond_broadcast,
-    posix_close,
+    posix_process_id, posix_close,
 };
 
 const lki_env_ops *lki_env_posix_ops(void) { return &posix_ops; }

@@ -133,7 +133,7 @@ lake_status lake_consumer_open(lake_namespace *ns, const lake_consumer_options *
 }
 
 void lake_consumer_close(lake_consumer *c) {
-  if (c == NULL) return;
+  if (c == NULL || lki_check_process(c->env, "", NULL) != LAKE_OK) return; /* a forked child has no threads to end */
   lki_lock(c->env, c->synced.lock);
   c->synced.closing = true;
   lki_broadcast(c->env, c->synced.work);
@@ -222,11 +222,13 @@ static lake_status hand_over_locked(lake_consumer *c, lki_held *held, lake_batch
 lake_status lake_consumer_next(lake_consumer *c, lake_deadline deadline, lake_batch *batch, lake_error *err) {
   const uint64_t begin_ns = lki_now_ns(c->env);
   memset(batch, 0, sizeof *batch);
+  lake_status s = lki_check_process(c->env, "the consumer", err);
+  if (s != LAKE_OK) return s;
   lki_held *held = lki_new(c->env, sizeof *held + sizeof(lake_tensor) * c->ns->schema->tensor_count);
   if (held == NULL) return lki_fail(err, LAKE_NOMEM, "%s: out of memory for a batch", c->rank_label);
   lki_lock(c->env, c->synced.lock);
   retry_failed_locked(c, deadline);
-  lake_status s = await_locked(c, deadline, err);
+  s = await_locked(c, deadline, err);
   if (s == LAKE_OK) s = hand_over_locked(c, held, batch, err);
   c->synced.stats.wait_ns += lki_now_ns(c->env) - begin_ns;
   lki_unlock(c->env, c->synced.lock);

@@ -165,11 +165,13 @@ lake_status lake_slice_tensors(const lake_namespace *ns, const void *slice, size
 }
 
 lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadline, uint64_t *step_count, lake_error *err) {
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s != LAKE_OK) return s;
   char owner[LKI_OWNER_BYTES_MAX];
   lki_owner_text(owner, sizeof owner);
   lki_change change = {.kind = LKI_CHANGE_SEAL};
   lki_commit_result result;
-  lake_status s = lki_log_commit(ns->log, &change, owner, deadline, &result, err);
+  s = lki_log_commit(ns->log, &change, owner, deadline, &result, err);
   if (s == LAKE_EXISTS) s = LAKE_OK; /* somebody sealed it: that is what was asked for */
   if (s == LAKE_OK && step_count != NULL) *step_count = result.manifest->next_step;
   lki_manifest_release(result.manifest);

@@ -200,7 +200,8 @@ static lake_status encode_pending(lake_producer *p, uint64_t seq, const lake_byt
 lake_status lake_producer_append(lake_producer *p, const lake_bytes *slices, uint32_t slice_count, uint64_t offset,
                                  lake_bytes state, lake_deadline deadline, lake_error *err) {
   uint64_t bytes = 0;
-  lake_status s = check_slices(p, slices, slice_count, offset, state, &bytes, err);
+  lake_status s = lki_check_process(p->env, "the producer", err);
+  if (s == LAKE_OK) s = check_slices(p, slices, slice_count, offset, state, &bytes, err);
   if (s != LAKE_OK) return s;
   lki_lock(p->env, p->synced.lock);
   s = admit_locked(p, bytes, deadline, err);
@@ -228,7 +229,8 @@ lake_status lake_producer_append(lake_producer *p, const lake_bytes *slices, uin
 }
 
 lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_error *err) {
-  lake_status s = LAKE_OK;
+  lake_status s = lki_check_process(p->env, "the producer", err);
+  if (s != LAKE_OK) return s;
   lki_lock(p->env, p->synced.lock);
   const uint64_t target = p->synced.next;
   const uint64_t trouble_before = p->synced.trouble_count;
@@ -273,7 +275,7 @@ lake_status lake_producer_retire(lake_producer *p, lake_deadline deadline, lake_
 }
 
 void lake_producer_close(lake_producer *p) {
-  if (p == NULL) return;
+  if (p == NULL || lki_check_process(p->env, "", NULL) != LAKE_OK) return; /* a forked child has no threads to end */
   lki_lock(p->env, p->synced.lock);
   p->synced.closing = true;
   lki_broadcast(p->env, p->synced.work);

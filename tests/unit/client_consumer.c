@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static lake_error err = LAKE_ERROR_INIT;
 
@@ -290,10 +292,41 @@ static void test_pins(void **state) {
   lake_env_close(env);
 }
 
+/* A child that was forked after opening gets a clear error at once; its parent goes on. */
+static void test_fork(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_namespace *ns = test_namespace_new(env, "mem:fork", 1, 1, 0);
+  lake_producer *p = open_producer(env, ns);
+  lake_consumer *c = NULL;
+  lake_batch batch;
+  assert_ok(lake_consumer_open(ns, NULL, test_deadline(env), &c, &err), &err);
+  pid_t pid = fork();
+  if (pid == 0) {
+    bool right = lake_consumer_next(c, test_deadline(env), &batch, &err) == LAKE_INVALID &&
+                 strcmp(err.text, "the consumer was opened before fork(); open environment and handles in the child itself") == 0 &&
+                 test_append(p, (lake_mesh){1, 1}, 0, 0, test_deadline(env), &err) == LAKE_INVALID &&
+                 lake_producer_flush(p, test_deadline(env), &err) == LAKE_INVALID;
+    lake_consumer_close(c);
+    lake_producer_close(p);
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  assert_ok(test_append(p, (lake_mesh){1, 1}, 0, 0, test_deadline(env), &err), &err);
+  assert_ok(lake_consumer_next(c, test_deadline(env), &batch, &err), &err);
+  lake_consumer_close(c);
+  lake_producer_close(p);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refused_at_open), cmocka_unit_test(test_layouts), cmocka_unit_test(test_typed),
       cmocka_unit_test(test_damage),          cmocka_unit_test(test_pins),    cmocka_unit_test(test_sealed_producer),
+      cmocka_unit_test(test_fork),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
