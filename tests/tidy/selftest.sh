@@ -81,7 +81,7 @@ planted docs/a.md 'see /work/main' 'nothing outside the project'
 planted README.md 'see ../shared/design' 'nothing outside the project'
 if command -v shellcheck >/dev/null; then
   planted tests/cli/1.sh 'cd /tmp\nrm -rf $unset/*\n[ $a == b ]]' 'SC' 9
-  planted launcher/a.sh 'echo "${a[0]}"' 'SC3054' 2
+  planted tests/run.sh '# A comment.\necho "${a[0]}"' 'SC3054' 9
 fi
 clean_tree
 printf 'int x;\n' >src/base/b.h
