@@ -1,7 +1,7 @@
 /* Checkpoint files. All numbers little-endian:
  *   0  "LAKECKPT"   8  version u32, header bytes u32   16  file bytes u64   24  step   32  data digest   40  seed
  *  48  rate f64, momentum f64   64  params u64   72  vocab, context, embed, hidden u32   88  uuid[40]   128  cursor[128]
- * 256  weights f32[params], momentum f32[params], then XXH3-64 of everything before. */
+ * 256  loss f64   264  weights f32[params], momentum f32[params], then XXH3-64 of everything before. */
 #include "lm_checkpoint.h"
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define MAGIC "LAKECKPT"
 #define VERSION 1u
-#define HEADER_BYTES 256u
+#define HEADER_BYTES 264u
 #define LIST_MAX 4096 /* checkpoint files in one folder */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is written as it lies in memory");
@@ -30,6 +30,7 @@ typedef struct header {
   uint32_t vocab, context, embed, hidden;
   char uuid[40];
   char cursor[LAKE_CURSOR_BYTES];
+  double loss;
 } header;
 _Static_assert(sizeof(header) == HEADER_BYTES, "the layout above has no padding");
 
@@ -98,7 +99,8 @@ lake_status lm_checkpoint_save(const char *folder, const lm_state *state, const 
   header head = {.version = VERSION, .header_bytes = HEADER_BYTES, .file_bytes = bytes, .step = state->step,
                  .data_digest = state->data_digest, .seed = state->seed, .rate = state->rate,
                  .momentum = state->momentum, .param_count = model->param_count, .vocab = LM_VOCAB,
-                 .context = model->shape.context, .embed = model->shape.embed, .hidden = model->shape.hidden};
+                 .context = model->shape.context, .embed = model->shape.embed, .hidden = model->shape.hidden,
+                 .loss = state->loss};
   memcpy(head.magic, MAGIC, sizeof head.magic);
   memcpy(head.uuid, state->uuid, sizeof head.uuid);
   memcpy(head.cursor, state->cursor, sizeof head.cursor);
@@ -193,6 +195,7 @@ static lake_status file_accept(const char *path, const unsigned char *file, size
   memcpy(model->momentum, file + HEADER_BYTES + block, block);
   state->step = head.step;
   state->data_digest = head.data_digest;
+  state->loss = head.loss;
   memcpy(state->cursor, head.cursor, sizeof state->cursor);
   return LAKE_OK;
 }

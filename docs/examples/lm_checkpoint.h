@@ -14,6 +14,7 @@ typedef struct lm_state {
   uint64_t data_digest; /* of all rows used so far */
   uint64_t seed;
   double rate, momentum;
+  double loss; /* of the last step; 0 when there was none */
   char uuid[40]; /* of the namespace */
   char cursor[LAKE_CURSOR_BYTES];
 } lm_state;

@@ -23,6 +23,7 @@ typedef struct series {
 #define PANEL_LEFT 70
 #define PANEL_WIDTH 760
 #define PANEL_HEIGHT 210
+#define TREND_POINTS 30 /* the loss of one step jumps with its text: a thick line shows the mean of each 30th */
 #define SPARK_WIDTH 60
 
 static bool series_read(const char *path, series *out) {
@@ -130,6 +131,14 @@ static void grid_line(FILE *out, const panel *p, double v, double y) {
   fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", PANEL_LEFT - 8, y + 4, p->wait ? pow(10, v) : v);
 }
 
+static void line_draw(FILE *out, const panel *p, const series *s, size_t n, const char *class) {
+  fprintf(out, "<polyline class=\"%s\" points=\"", class);
+  for (size_t b = 0; b < n; b++)
+    fprintf(out, "%.1f,%.1f ", x_of(p, s->points[(2 * b + 1) * s->count / (2 * n)].step),
+            y_of(p, bucket(s, b, n, p->wait)));
+  fprintf(out, "\"/>\n");
+}
+
 static void panel_draw(FILE *out, panel *p, const series *s, const char *title, const char *unit) {
   axis_fit(p, s);
   fprintf(out, "<text x=\"%d\" y=\"%.1f\" class=\"title\">%s</text>\n", PANEL_LEFT, p->top - 12, title);
@@ -155,11 +164,8 @@ static void panel_draw(FILE *out, panel *p, const series *s, const char *title, 
       fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"resume\">resumed at %.0f</text>\n", x + 5, p->top + 14,
               s->points[i].step);
     }
-  size_t n = bucket_count(s, PANEL_WIDTH);
-  fprintf(out, "<polyline class=\"%s\" points=\"", p->wait ? "wait" : "loss");
-  for (size_t b = 0; b < n; b++)
-    fprintf(out, "%.1f,%.1f ", x_of(p, s->points[b * s->count / n].step), y_of(p, bucket(s, b, n, p->wait)));
-  fprintf(out, "\"/>\n");
+  line_draw(out, p, s, bucket_count(s, PANEL_WIDTH), p->wait ? "wait" : "loss");
+  if (!p->wait && s->count >= 4 * TREND_POINTS) line_draw(out, p, s, TREND_POINTS, "trend");
 }
 
 static bool svg_write(const char *path, const series *s, double p50, double p95) {
@@ -167,8 +173,8 @@ static bool svg_write(const char *path, const series *s, double p50, double p95)
   if (out == NULL) return perror(path), false;
   fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d 620\" width=\"%d\" height=\"620\" "
                "font-family=\"sans-serif\" font-size=\"12\" fill=\"#444\">\n", WIDTH, WIDTH);
-  fputs("<style>.grid{stroke:#e4e4e4}.title{font-size:15px;fill:#111}.loss,.wait{fill:none;stroke-width:1.5;"
-        "stroke-linejoin:round}.loss{stroke:#1f6fb4}.wait{stroke:#c4621a}line.resume{stroke:#999;stroke-dasharray:4 3}"
+  fputs("<style>.grid{stroke:#e4e4e4}.title{font-size:15px;fill:#111}.loss,.wait,.trend{fill:none;stroke-width:1.3;"
+        "stroke-linejoin:round}.loss{stroke:#a9cbe8}.trend{stroke:#1f6fb4;stroke-width:2.5}.wait{stroke:#c4621a}line.resume{stroke:#999;stroke-dasharray:4 3}"
         "text.resume{fill:#777;font-size:11px}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
   panel p = {.top = 46, .first = s->points[0].step, .last = s->points[s->count - 1].step};
   panel_draw(out, &p, s, "Training loss", "loss (nats per token)");

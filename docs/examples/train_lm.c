@@ -45,7 +45,6 @@ typedef struct trainer {
   lm_report report;
   uint64_t saved_step; /* of the last checkpoint; UINT64_MAX: none */
   uint64_t begin_ns, begin_step;
-  double loss;
 } trainer;
 
 static volatile sig_atomic_t stop_asked;
@@ -246,15 +245,15 @@ static void step_apply(trainer *job, double wait_ms) {
   lm_sums sums = {job->sums, others[SUM_LOSS], others[SUM_TOKENS]};
   lm_model_update(&job->model, &sums, (float)job->options.rate, (float)job->options.momentum);
   job->state.data_digest = XXH3_64bits_withSeed(&others[SUM_ROWS_DIGEST], sizeof(uint64_t), job->state.data_digest);
-  job->loss = lm_sums_loss(&sums);
+  job->state.loss = lm_sums_loss(&sums);
   uint64_t step = job->state.step++;
   lake_consumer_cursor(lake_mpi_group_consumer(job->group), job->state.cursor);
   if (job->rank != 0) return;
   if (job->options.log_every > 0 && (step + 1) % job->options.log_every == 0) {
-    printf("step %" PRIu64 "  loss %.4f  wait %.1f ms\n", step + 1, job->loss, wait_ms);
+    printf("step %" PRIu64 "  loss %.4f  wait %.1f ms\n", step + 1, job->state.loss, wait_ms);
     fflush(stdout);
   }
-  if (!lm_report_step(&job->report, step, job->loss, wait_ms))
+  if (!lm_report_step(&job->report, step, job->state.loss, wait_ms))
     fprintf(stderr, "train_lm: warning: --csv %s lacks step %" PRIu64 ": it cannot be written\n", job->options.csv, step);
 }
 
@@ -332,7 +331,7 @@ static void summary_print(FILE *to, trainer *job, const uint64_t bytes[2], const
   double seconds = (double)(now_ns(job) - job->begin_ns) / 1e9;
   uint64_t weights = XXH3_64bits(job->model.weights, job->model.param_count * sizeof(float));
   fprintf(to, "steps=%" PRIu64 "%sloss=%.6f%sweights=%016" PRIx64 "%sdata=%016" PRIx64 "%s", job->state.step, between,
-          job->loss, between, weights, between, job->state.data_digest, between);
+          job->state.loss, between, weights, between, job->state.data_digest, between);
   fprintf(to, "steps_per_s=%.2f%swait_p50_ms=%.3f%swait_p95_ms=%.3f%s",
           seconds > 0 ? (double)(job->state.step - job->begin_step) / seconds : 0.0, between,
           lm_report_wait_ms(&job->report, 0.50), between, lm_report_wait_ms(&job->report, 0.95), between);
