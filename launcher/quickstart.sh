@@ -201,6 +201,7 @@ run() {
   wait "$job_pid" || code=$?
   job_pid=
   show_log "$1"
+  [ "$code" -lt 128 ] || exit "$code" # stopped by a signal, as lakerun has said
   [ "$code" -eq 0 ] || die "the job ended with exit code $code; its output is in $dir/$1.log"
 }
 
