@@ -7,7 +7,7 @@
 # Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file.
 set -eu
 
-steps=600
+steps=500
 dir=
 store='file'
 keep=no
@@ -19,7 +19,7 @@ Install what is missing (Debian packages), build, and run the demonstration: 2 f
 
   --dir DIR     where results go (./lakestream-demo)
   --store KIND  where batches go: file (a plain folder inside DIR)
-  --steps N     training steps, an even number from 200 (600)
+  --steps N     training steps, an even number from 200 (500)
   --keep        keep the batches and the checkpoints, too
   --help
 EOF
@@ -112,6 +112,7 @@ tail -n 1 "$dir/build.log"
 bin=$build/bin
 
 # --- input: what every Debian system has ----------------------------------------------------------------------------
+began=$(date +%s)
 title "3/8 real text of this machine"
 remove_work
 rm -f "$dir"/*.csv "$dir"/*.svg "$dir"/*.log.[0-9] "$dir"/*.txt "$dir/feeders.jsonl" "$dir"/*.json
@@ -200,6 +201,7 @@ run() {
   wait "$job_pid" || code=$?
   job_pid=
   show_log "$1"
+  [ "$code" -lt 128 ] || exit "$code" # stopped by a signal, as lakerun has said
   [ "$code" -eq 0 ] || die "the job ended with exit code $code; its output is in $dir/$1.log"
 }
 
@@ -234,6 +236,7 @@ printf '%s\n' "$picture" | sed -n 1,2p
   echo "weights        $(of run weights) with kills, $(of straight weights) without"
   echo "data           $(of run data) with kills, $(of straight data) without"
 } | tee "$dir/summary.txt"
+echo "time           $(($(date +%s) - began)) s without installing and building"
 echo "files          $dir/run.svg, run.csv, summary.txt, train.log"
 for digest in weights data steps; do
   mine=$(of run $digest)

@@ -107,10 +107,10 @@ static hid_t type_of(lake_dtype dtype) {
 
 static bool put_text(hid_t object, const char *name, const char *text) {
   hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute = -1;
-  bool done = type >= 0 && space >= 0 && H5Tset_size(type, strlen(text) + 1) >= 0 &&
+  bool done = type >= 0 && space >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 &&
               H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
   if (done) attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-  done = attribute >= 0 && H5Awrite(attribute, type, text) >= 0;
+  done = attribute >= 0 && H5Awrite(attribute, type, &text) >= 0;
   if (attribute >= 0) H5Aclose(attribute);
   if (space >= 0) H5Sclose(space);
   if (type >= 0) H5Tclose(type);

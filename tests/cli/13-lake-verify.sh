@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lake.inc"
 
 mkdir in
-for i in $(seq 30); do printf 'document %d of the thirty, some words, more words\n' $i >in/$i.txt; done
+for i in $(seq 20); do printf 'document %d of the twenty, some words, more words\n' $i >in/$i.txt; done
 ok lake init file:good --mesh 2x2 --text-seq-len 16 --tail-max 8
 ok lake feed text file:good in --id a
 ok lake verify file:good --json
@@ -22,7 +22,7 @@ ok lake init file:z --text-seq-len 256 --codec zstd
 ok lake feed text file:z /usr/share/common-licenses/Apache-2.0 --id a
 ok lake verify file:z
 
-tgb() { (cd good && lake inspect . --step "$1") | python3 -c 'import json,sys; print(json.load(sys.stdin)["key"])'; }
+object() { (cd good && lake inspect . --step "$1") | python3 -c 'import json,sys; print(json.load(sys.stdin)["key"])'; }
 flip() { # file, offset: one bit
   python3 - "$1" "$2" <<'P'
 import sys
@@ -44,7 +44,7 @@ damaged() { # kind of fault, words of it
 }
 fresh() { rm -rf bad; cp -r good bad; }
 
-key=$(tgb 5)
+key=$(object 5)
 fresh; flip "bad/$key" 100; damaged tgb "slice 0.*step 5 cannot be read"
 fresh; flip "bad/$key" 100; lake verify file:bad --fast >/dev/null || die "--fast reads no slices"
 fresh; truncate -s -7 "bad/$key"; damaged tgb "its descriptor says"
@@ -52,7 +52,7 @@ fresh; truncate -s 0 "bad/$key"; damaged tgb "has 0 bytes"
 fresh; flip "bad/$key" -1; damaged tgb footer
 fresh; flip "bad/$key" -1; run lake verify file:bad --fast; is $code 6 "--fast reads footers"
 fresh; rm "bad/$key"; damaged tgb "is missing"
-fresh; cp "bad/$(tgb 6)" "bad/$key"; damaged tgb "another TGB"
+fresh; cp "bad/$(object 6)" "bad/$key"; damaged tgb "another TGB"
 fresh; flip "bad/$key" 3; damaged tgb "not a TGB"
 
 segment=$(find good/segment -name '*.segment' | sort | head -1); segment=${segment#good/}

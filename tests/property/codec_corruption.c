@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/codec.h"
 #include "base/env.h"
+#include "format/zstd.h"
 #include "support/dump.h"
 #include "support/sample.h"
 #include "support/support.h"
@@ -214,10 +215,199 @@ static void absurd_lengths(void **state) {
   lki_buffer_free(&bytes);
 }
 
+static void put_u64(unsigned char *p, uint64_t value) {
+  for (int j = 0; j < 8; j++) p[j] = (unsigned char)(value >> (8 * j));
+}
+
+/* Bytes after the zstd frame, which a decompressor would skip, under a checksum that is right. */
+static void frame_with_more(void **state) {
+  (void)state;
+  static const unsigned char skippable[8] = {0x50, 0x2a, 0x4d, 0x18};
+  lake_error err = LAKE_ERROR_INIT;
+  unsigned char data[4000] = {0}, changed[4000];
+  lake_bytes slice = {data, sizeof data};
+  lki_frame_key key = {99, 0};
+  uint64_t slice_bytes = 0;
+  bool compressed = false;
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, env, 8192);
+  assert_ok(lki_frame_encode(env, slice, key, true, &bytes, &err), &err);
+  for (size_t more = 0; more <= sizeof skippable; more += sizeof skippable) {
+    size_t stored = bytes.bytes - 32, total = bytes.bytes + more;
+    memcpy(changed, bytes.data, stored);
+    memcpy(changed + stored, skippable, more);
+    memcpy(changed + stored + more, bytes.data + stored, 32);
+    put_u64(changed + total - 8, lki_checksum(changed, total - 8, key.tgb_hash));
+    lake_bytes view = {changed, total};
+    lake_status s = lki_frame_check(view, key, &slice_bytes, &compressed, &err);
+    assert_status(s, more == 0 ? LAKE_OK : LAKE_CORRUPT, &err);
+  }
+  /* A length that no zstd frame of this size can make, and one that it does not make. */
+  static const uint64_t lengths[] = {0, 3999, 4001, (uint64_t)1 << 40, UINT64_MAX};
+  for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    memcpy(changed, bytes.data, bytes.bytes);
+    put_u64(changed + bytes.bytes - 24, lengths[i]);
+    put_u64(changed + bytes.bytes - 8, lki_checksum(changed, bytes.bytes - 8, key.tgb_hash));
+    lake_bytes view = {changed, bytes.bytes};
+    assert_status(lki_frame_check(view, key, &slice_bytes, &compressed, &err), LAKE_CORRUPT, &err);
+  }
+  /* A zstd frame whose header claims 2^39 bytes, and whose one block holds a single byte. */
+  static const unsigned char boast[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0,  0,
+                                        0x80, 0,    0,    0,    0x0b, 0, 0, 'x'};
+  memcpy(changed, boast, sizeof boast);
+  memcpy(changed + sizeof boast, bytes.data + bytes.bytes - 32, 32);
+  size_t total = sizeof boast + 32;
+  put_u64(changed + total - 24, (uint64_t)1 << 39);
+  put_u64(changed + total - 8, lki_checksum(changed, total - 8, key.tgb_hash));
+  lake_bytes view = {changed, total};
+  assert_status(lki_frame_check(view, key, &slice_bytes, &compressed, &err), LAKE_CORRUPT, &err);
+  lki_buffer_free(&bytes);
+}
+
+/* The body under an envelope that is right; refused before more than an arena's first block was asked for. */
+static void expect_body_refused(const char *magic, lake_buffer *body, const char *reason) {
+  lake_error err = LAKE_ERROR_INIT;
+  unsigned char object[2000] = {0};
+  char *text = NULL;
+  assert_true(body->bytes <= sizeof object - 40);
+  memcpy(object, magic, 8);
+  object[8] = 1;
+  put_u64(object + 16, body->bytes);
+  put_u64(object + 24, body->bytes);
+  memcpy(object + 40, body->data, body->bytes);
+  put_u64(object + 32, lki_checksum(body->data, body->bytes, lki_checksum(object, 32, 0)));
+  size_t live = memory.live_bytes;
+  memory.peak_bytes = live;
+  lake_bytes view = {object, 40 + body->bytes};
+  assert_status(dump_object(env, view, &text, &err), LAKE_CORRUPT, &err);
+  if (strstr(err.text, reason) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.text, reason);
+  assert_true(memory.peak_bytes - live <= 16384);
+  body->bytes = 0;
+}
+
+/* The first fields of a manifest, up to the producer count. */
+static void put_manifest_head(lki_writer *w, uint64_t next_step) {
+  static const unsigned char ids[48];
+  lki_put_bytes(w, ids, sizeof ids);
+  lki_put_varint(w, 1); /* version */
+  lki_put_u8(w, 0);
+  lki_put_varint(w, 0); /* writer */
+  lki_put_varint(w, next_step);
+  lki_put_varint(w, 0); /* first live step */
+}
+
+/* The largest counts that the limits allow, with no bytes behind them. */
+static void absurd_counts(void **state) {
+  (void)state;
+  static const unsigned char id[16];
+  lake_buffer body;
+  lki_writer w;
+  lki_buffer_init(&body, env, 1500);
+  lki_writer_init(&w, &body);
+  put_manifest_head(&w, 0);
+  lki_put_varint(&w, LKI_PRODUCER_COUNT_MAX);
+  expect_body_refused("LAKE-MAN", &body, "more producers");
+  put_manifest_head(&w, 0);
+  lki_put_varint(&w, 0);
+  lki_put_varint(&w, 0);
+  lki_put_varint(&w, LKI_SEGMENT_REF_COUNT_MAX);
+  expect_body_refused("LAKE-MAN", &body, "more segment references");
+  put_manifest_head(&w, 100000);
+  lki_put_varint(&w, 0);
+  lki_put_varint(&w, 100000 - LKI_DESCRIPTOR_COUNT_MAX);
+  lki_put_varint(&w, 0);
+  lki_put_varint(&w, LKI_DESCRIPTOR_COUNT_MAX);
+  expect_body_refused("LAKE-MAN", &body, "more descriptors");
+  put_manifest_head(&w, 0);
+  for (int i = 0; i < 4; i++) lki_put_varint(&w, 0);
+  lki_put_varint(&w, LKI_QUARANTINE_COUNT_MAX);
+  expect_body_refused("LAKE-MAN", &body, "quarantine");
+  for (int level = 0; level < 2; level++) {
+    lki_put_bytes(&w, id, sizeof id);
+    lki_put_varint(&w, (uint64_t)level);
+    lki_put_varint(&w, 0); /* first step */
+    lki_put_varint(&w, level == 0 ? LKI_PRODUCER_COUNT_MAX : LKI_SEGMENT_REF_COUNT_MAX);
+    expect_body_refused("LAKE-SEG", &body, level == 0 ? "more producers" : "more segment references");
+  }
+  lki_put_bytes(&w, id, sizeof id);
+  for (int i = 0; i < 3; i++) lki_put_varint(&w, i < 2 ? 0 : 1);
+  lki_put_blob(&w, (lake_bytes){"p", 1});
+  lki_put_varint(&w, 1); /* one descriptor, of the most slices */
+  lki_put_u8(&w, LKI_LAYOUT_PACKED);
+  for (int i = 0; i < 3; i++) lki_put_varint(&w, i < 2 ? (uint64_t)i : 0);
+  lki_put_varint(&w, LKI_SLICE_COUNT_MAX);
+  lki_put_varint(&w, 100);
+  lki_put_varint(&w, 100);
+  expect_body_refused("LAKE-SEG", &body, "frame list");
+  assert_int_equal(w.status, LAKE_OK);
+  lki_buffer_free(&body);
+}
+
+/* Bodies that say the same in another way, or more than there is to say. */
+static void other_forms(void **state) {
+  (void)state;
+  static const unsigned char id[16];
+  lake_buffer body;
+  lki_writer w;
+  lki_buffer_init(&body, env, 1500);
+  lki_writer_init(&w, &body);
+  put_manifest_head(&w, 0);
+  for (int i = 0; i < 5; i++) lki_put_varint(&w, 0);
+  lki_put_u8(&w, 0); /* one byte more than the quarantine's count */
+  expect_body_refused("LAKE-MAN", &body, "bytes after its end");
+  for (int above = 1; above >= 0; above--) {
+    lki_put_bytes(&w, id, sizeof id);
+    lki_put_varint(&w, 0);
+    lki_put_varint(&w, 0);
+    lki_put_varint(&w, 1);
+    lki_put_blob(&w, (lake_bytes){"p", 1});
+    lki_put_varint(&w, 1);
+    lki_put_u8(&w, LKI_LAYOUT_PACKED);
+    lki_put_varint(&w, 0);
+    lki_put_varint(&w, 1);   /* epoch */
+    lki_put_varint(&w, 0);   /* seq */
+    lki_put_varint(&w, 2);   /* slices */
+    lki_put_varint(&w, 100); /* footer bytes */
+    lki_put_varint(&w, 100); /* not the smallest: both frames have more */
+    lki_put_varint(&w, (uint64_t)above);
+    lki_put_varint(&w, 2);
+    if (above == 0) lki_put_u8(&w, 0);
+    expect_body_refused("LAKE-SEG", &body, above == 1 ? "frame list" : "bytes after its end");
+  }
+  lki_buffer_free(&body);
+}
+
+/* A true zstd frame of more than a manifest may hold, under an envelope that is right. */
+static void too_much_inside(void **state) {
+  (void)state;
+  lake_error err = LAKE_ERROR_INIT;
+  size_t bytes = LKI_MANIFEST_BYTES_MAX + 1, stored = 0;
+  lki_manifest *back = NULL;
+  unsigned char *zeroes = calloc(1, bytes), *object = calloc(1, 1 << 20);
+  lki_compressor *compressor = lki_compressor_open(env);
+  assert_true(zeroes != NULL && object != NULL && compressor != NULL);
+  lake_bytes content = {zeroes, bytes};
+  assert_true(lki_compress(compressor, content, 1, object + 40, (1 << 20) - 40, &stored));
+  lki_compressor_close(compressor);
+  memcpy(object, "LAKE-MAN\1\0\1", 11);
+  put_u64(object + 16, stored);
+  put_u64(object + 24, bytes);
+  put_u64(object + 32, lki_checksum(object + 40, stored, lki_checksum(object, 32, 0)));
+  lake_bytes view = {object, 40 + stored};
+  size_t count = memory.alloc_count;
+  assert_status(lki_manifest_decode(env, view, NULL, "m", &back, &err), LAKE_CORRUPT, &err);
+  assert_non_null(strstr(err.text, "at most 67108864 are possible"));
+  assert_int_equal(memory.alloc_count, count);
+  free(zeroes);
+  free(object);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(manifest), cmocka_unit_test(segment), cmocka_unit_test(tgb),
-      cmocka_unit_test(frame),    cmocka_unit_test(texts),   cmocka_unit_test(absurd_lengths),
+      cmocka_unit_test(manifest),       cmocka_unit_test(segment),     cmocka_unit_test(tgb),
+      cmocka_unit_test(frame),          cmocka_unit_test(texts),       cmocka_unit_test(frame_with_more),
+      cmocka_unit_test(absurd_counts),  cmocka_unit_test(other_forms), cmocka_unit_test(too_much_inside),
+      cmocka_unit_test(absurd_lengths),
   };
   seed = test_seed();
   env = sample_env(&memory);

@@ -156,6 +156,7 @@ static lake_status resume(feeder *f, lake_error *err) {
     return lki_fail(err, LAKE_INVALID, "the input of %s changed: the document it stopped in is not there any more; "
                     "restore it, or feed the new input under another --id", f->options->id);
   f->open_document = true;
+  f->pass_was_empty = false;
   return LAKE_OK;
 }
 

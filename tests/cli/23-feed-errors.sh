@@ -1,0 +1,60 @@
+# feed: each way to be refused has its exit code and one line that says what to do; nothing is written.
+. "$(dirname "$0")/lake.inc"
+
+echo "some text" >t.txt
+fails 3 "no namespace at" lake feed text file:none t.txt --id a
+[ ! -e none ] || die "a feeder without --create created something"
+fails 2 "--create wants --seq-len" lake feed text file:none t.txt --id a --create
+fails 2 "does not divide among C = 2" lake feed text file:none t.txt --id a --create --seq-len 7 --mesh 1x2
+[ ! -e none ] || die "a refused --create created something"
+fails 2 "--id NAME is missing" lake feed text file:none t.txt
+fails 2 "unknown kind of feeder 'txt'" lake feed txt file:none t.txt --id a
+fails 2 "is missing" lake feed text file:none --id a
+fails 3 "missing.txt" lake feed text file:none t.txt missing.txt --id a --create --seq-len 8
+mkdir empty
+fails 2 "not one file" lake feed text file:none empty --id a --create --seq-len 8
+fails 2 "neither a file nor a folder" lake feed text file:none /dev/null --id a --create --seq-len 8
+fails 2 "the index counts from 0" lake feed text file:none t.txt --id a --index 2 --count 2 --create --seq-len 8
+fails 2 "--tail cut: choose pad or drop" lake feed text file:none t.txt --id a --tail cut
+fails 2 "--rate fast" lake feed text file:none t.txt --id a --rate fast
+[ ! -e none ] || die "something was created"
+
+ok lake init file:ns --mesh 2x2 --rows 2 --text-seq-len 16
+cp -r ns before
+fails 2 "its sequences have 16 tokens and --seq-len says 32" lake feed text file:ns t.txt --id a --seq-len 32
+fails 2 "its slices have 2 rows and --rows says 4" lake feed text file:ns t.txt --id a --rows 4
+fails 2 "its mesh is 2x2 and --mesh says 4x1" lake feed text file:ns t.txt --id a --mesh 4x1 --create --seq-len 16
+fails 2 "id" lake feed text file:ns t.txt --id 'a/b'
+diff -r before ns || die "a refused feeder wrote something"
+ok lake init file:raw
+fails 2 "its schema has 0 tensors and the text feeder makes 5" lake feed text file:raw t.txt --id a
+ok lake init file:near --tensor tokens:u16:8 --tensor labels:u16:8 --tensor position_ids:i64:8 \
+  --tensor segment_ids:i32:8 --tensor loss_mask:u8:8
+fails 2 "position_ids:i64" lake feed text file:near t.txt --id a
+fails_json 2 INVALID usage lake feed text file:near t.txt --id a --json
+
+# Namespace and flags that fit: with and without saying them again.
+ok lake feed text file:ns t.txt --id a --create --seq-len 16 --rows 2 --mesh 2x2
+ok lake feed text file:ns t.txt --id b
+
+# A damaged input: what was fed before it stays, the error names the file, and a repaired file goes on.
+mkdir in
+head -c 3000 /usr/share/common-licenses/Apache-2.0 >in/a.txt
+head -c 30000 /usr/share/common-licenses/GPL-3 | gzip >in/b.txt.gz
+cp in/b.txt.gz good.gz
+truncate -s 4000 in/b.txt.gz
+fails 6 "in/b.txt.gz: the compressed file is cut short" lake feed text file:cut in --create --id a --seq-len 64 --json
+ok lake verify file:cut
+
+# The older incarnation of an id is fenced with 4 while it runs.
+for i in $(seq 20000); do echo 'a line of text that goes on and on'; done >long.txt
+mkdir fence
+lake feed text file:fence long.txt --create --id a --seq-len 64 --rate 50 >old.out 2>old.err &
+old=$!
+while [ "$(find fence -name '*.tgb' | wc -l)" -lt 3 ]; do kill -0 $old || die "gone: $(cat old.err)"; sleep 0.01; done
+ok lake feed text file:fence long.txt --id a --limit-tgbs 5
+code=0
+wait $old || code=$?
+is $code 4 "the fenced feeder"
+is "$(wc -l <old.err)" 1 "one line"
+ok lake verify file:fence
