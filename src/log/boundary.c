@@ -66,6 +66,11 @@ lake_status lki_log_jump(lki_log *log, lake_deadline deadline, lake_error *err) 
       s = lki_store_list(log->store, LKI_NAME_MANIFEST_PREFIX, NULL, take_last, &version, deadline, err);
       if (s == LAKE_OK && version > 0) s = try_version(log, version, deadline, &found, err);
     }
+    if (s == LAKE_OK && found) {
+      uint64_t newest = version;
+      s = lki_log_gallop(log, version, deadline, &newest, err);
+      if (s == LAKE_OK && newest > version) s = try_version(log, newest, deadline, &found, err);
+    }
     if (s != LAKE_OK || found) return s;
   }
   return lki_fail(err, LAKE_UNAVAILABLE, "%s: no live manifest version can be found above the boundary; is %s being "

@@ -75,8 +75,7 @@ static lake_status exists(lki_log *log, uint64_t version, lake_deadline deadline
   return s;
 }
 
-/* The last existing version above `from`, which exists (or is 0). */
-static lake_status gallop(lki_log *log, uint64_t from, lake_deadline deadline, uint64_t *newest, lake_error *err) {
+lake_status lki_log_gallop(lki_log *log, uint64_t from, lake_deadline deadline, uint64_t *newest, lake_error *err) {
   uint64_t low = from, high = 0; /* low exists; high does not, once it is set */
   for (uint64_t stride = 1; high == 0; stride *= 2) {
     bool yes = false;
@@ -200,7 +199,7 @@ typedef struct manner {
 static lake_status find_from(lki_log *log, uint64_t next, bool may_list, lake_deadline deadline,
                              lki_manifest **manifest, lake_error *err) {
   uint64_t newest = next;
-  lake_status s = may_list ? find_far(log, next, deadline, &newest, err) : gallop(log, next, deadline, &newest, err);
+  lake_status s = may_list ? find_far(log, next, deadline, &newest, err) : lki_log_gallop(log, next, deadline, &newest, err);
   if (s != LAKE_OK || newest == next) return s;
   lki_manifest *newer = NULL;
   s = lki_log_load(log, newest, deadline, &newer, err);

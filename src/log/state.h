@@ -30,9 +30,12 @@ void lki_log_advance(lki_log *log, lki_manifest *manifest);
 /* The hint's version; 0: there is no usable hint. TIMEOUT only. */
 lake_status lki_log_read_hint(lki_log *log, lake_deadline deadline, uint64_t *version);
 
+/* The last version that exists, from one that does. */
+lake_status lki_log_gallop(lki_log *log, uint64_t from, lake_deadline deadline, uint64_t *newest, lake_error *err);
+
 /* boundary.c. Whether the version's name lies under the boundary; for a version that was created or loaded before. */
 lake_status lki_log_is_dead(lki_log *log, uint64_t version, lake_deadline deadline, bool *dead, lake_error *err);
-/* Moves the view to a live version, wherever it stands. */
+/* Moves the view to the newest live version, wherever it stands. */
 lake_status lki_log_jump(lki_log *log, lake_deadline deadline, lake_error *err);
 
 #endif
