@@ -7,7 +7,7 @@
 # Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file.
 set -eu
 
-steps=500
+steps=400
 dir=
 store='file'
 keep=no
@@ -19,7 +19,7 @@ Install what is missing (Debian packages), build, and run the demonstration: 2 f
 
   --dir DIR     where results go (./lakestream-demo)
   --store KIND  where batches go: file (a plain folder inside DIR)
-  --steps N     training steps, an even number from 200 (500)
+  --steps N     training steps, an even number from 200 (400)
   --keep        keep the batches and the checkpoints, too
   --help
 EOF
@@ -167,19 +167,27 @@ children_of() {
 }
 last_step() { tail -n 1 "$dir/run.csv" 2>/dev/null | sed -n 's/^\([0-9]\{1,\}\),.*/\1/p'; }
 
+# Steps committed so far.
+stream_steps() {
+  "$bin/lake" ls --json --limit 1 "$url" 2>/dev/null | sed -n 's/.*"next_step": *"\{0,1\}\([0-9]*\).*/\1/p'
+}
+
+# The feeder is killed by its own progress and the trainers by theirs: how long either takes to start differs much.
 kills=0
 kill_when_due() {
-  step=$(last_step)
-  [ -n "$step" ] || return 0
-  if [ "$kills" -eq 0 ] && [ "$step" -ge $((steps / 12)) ]; then
+  if [ "$kills" -eq 0 ]; then
+    step=$(stream_steps)
+    if [ -z "$step" ] || [ "$step" -lt $((steps / 4)) ]; then return 0; fi
     pid=$(unit_pid 'feeder\.0')
-    title "5/8 step $step: killing feeder 0 (pid $pid) with SIGKILL"
+    title "5/8 the stream has $step steps: killing feeder 0 (pid $pid) with SIGKILL"
     kill -KILL "$pid" || die "feeder 0 had ended before it could be killed; give more --steps"
     kills=1
-  elif [ "$kills" -eq 1 ] && [ "$step" -ge $((steps * 11 / 20)) ]; then
+  elif [ "$kills" -eq 1 ]; then
+    step=$(last_step)
+    if [ -z "$step" ] || [ "$step" -lt $((steps * 11 / 20)) ]; then return 0; fi
     pid=$(unit_pid trainer)
     ranks=$(children_of "$pid" | tr '\n' ' ')
-    title "6/8 step $step: killing the trainer job (mpirun $pid and ranks ${ranks% }) with SIGKILL"
+    title "6/8 the trainers are at step $step: killing the trainer job (mpirun $pid and ranks ${ranks% }) with SIGKILL"
     # shellcheck disable=SC2086 # a list of words
     kill -KILL "$pid" $ranks || die "the trainers had ended before they could be killed; give more --steps"
     kills=2

@@ -1,4 +1,5 @@
-/* Hello, Lakestream: make a namespace, append three typed batches, read them back as each data-parallel replica would.
+/* Hello, Lakestream: make a namespace, append three typed batches, read them back as each data-parallel
+ * replica would.
  *
  *   hello [URL]        URL: where the namespace is made; default a fresh folder under $TMPDIR or /tmp
  *
@@ -16,8 +17,9 @@ static int fail(const lake_error *err) {
   return 1;
 }
 
-/* A slice holds one row: TOKENS tokens, 64 bytes. Tensors begin on 64-byte boundaries and a slice ends on one, so a
- * schema whose tensors do not fill their places needs padding: info.slice_bytes says how long a slice is. */
+/* A slice holds one row: TOKENS tokens, 64 bytes. Tensors begin on 64-byte boundaries and a slice ends on
+ * one, so a schema whose tensors do not fill their places needs padding: info.slice_bytes says how long a
+ * slice is. */
 static lake_status create(lake_env *env, const char *url, lake_deadline deadline, lake_namespace **ns,
                           lake_error *err) {
   lake_tensor_spec tokens = {.name = "tokens", .dtype = LAKE_I32, .rank = 1, .shape = {TOKENS}};

@@ -1,9 +1,10 @@
 // Lakestream for C++17: a thin layer over the C API, header only. Link liblakestream.
 //
-// Handles are move-only and close themselves. A client keeps what it was opened from alive, so that the order in
-// which objects die does not matter. Failures are thrown as lakestream::error, which carries the status; the end of a
-// sealed stream is no failure and is told by an empty optional. What each call does, whether it blocks and who may
-// call it is said at the C function that it wraps; get() gives that handle for what is not wrapped.
+// Handles are move-only and close themselves. A client keeps what it was opened from alive, so that the order
+// in which objects die does not matter. Failures are thrown as lakestream::error, which carries the status;
+// the end of a sealed stream is no failure and is told by an empty optional. What each call does, whether it
+// blocks and who may call it is said at the C function that it wraps; get() gives that handle for what is not
+// wrapped.
 #ifndef LAKESTREAM_LAKESTREAM_HPP
 #define LAKESTREAM_LAKESTREAM_HPP
 
@@ -21,11 +22,11 @@
 namespace lakestream {
 
 class error : public std::runtime_error {
- public:
+public:
   error(lake_status status, const char *text) : std::runtime_error(text), status_(status) {}
   lake_status status() const noexcept { return status_; }
 
- private:
+private:
   lake_status status_;
 };
 
@@ -36,16 +37,15 @@ inline void check(lake_status status, const lake_error &err) {
 }
 
 // A handle and, in its deleter, whatever it must not outlive.
-template <class T>
-class handle {
- public:
+template <class T> class handle {
+public:
   handle(handle &&) noexcept = default;
   handle &operator=(handle &&) noexcept = default;
   handle(const handle &) = delete;
   handle &operator=(const handle &) = delete;
   T *get() const noexcept { return shared_.get(); }
 
- protected:
+protected:
   handle() = default;
   explicit handle(std::shared_ptr<T> shared) : shared_(std::move(shared)) {}
   std::shared_ptr<T> shared_;
@@ -56,10 +56,10 @@ std::shared_ptr<T> own(T *raw, void (*close)(T *), std::shared_ptr<Parent> paren
   return std::shared_ptr<T>(raw, [close, parent = std::move(parent)](T *p) { close(p); });
 }
 
-}  // namespace detail
+} // namespace detail
 
 class env : public detail::handle<lake_env> {
- public:
+public:
   env() { open(nullptr); }
   explicit env(const lake_env_options &options) { open(&options); }
 
@@ -68,7 +68,7 @@ class env : public detail::handle<lake_env> {
     return lake_deadline_after_ms(get(), timeout.count() < 0 ? 0 : static_cast<uint64_t>(timeout.count()));
   }
 
- private:
+private:
   friend class namespace_;
   void open(const lake_env_options *options) {
     lake_error err = LAKE_ERROR_INIT;
@@ -80,7 +80,7 @@ class env : public detail::handle<lake_env> {
 
 // A namespace; the underscore is there because the bare word is C++'s own.
 class namespace_ : public detail::handle<lake_namespace> {
- public:
+public:
   static namespace_ create(const env &e, const std::string &url, const lake_namespace_options &options,
                            lake_deadline deadline) {
     lake_error err = LAKE_ERROR_INIT;
@@ -115,21 +115,22 @@ class namespace_ : public detail::handle<lake_namespace> {
   void pin_create(const std::string &group, const std::string &checkpoint, const std::string &cursor,
                   lake_deadline deadline) {
     lake_error err = LAKE_ERROR_INIT;
-    detail::check(lake_pin_create(get(), group.c_str(), checkpoint.c_str(), cursor.c_str(), deadline, &err), err);
+    detail::check(lake_pin_create(get(), group.c_str(), checkpoint.c_str(), cursor.c_str(), deadline, &err),
+                  err);
   }
   void pin_remove(const std::string &group, const std::string &checkpoint, lake_deadline deadline) {
     lake_error err = LAKE_ERROR_INIT;
     detail::check(lake_pin_remove(get(), group.c_str(), checkpoint.c_str(), deadline, &err), err);
   }
 
- private:
+private:
   friend class producer;
   friend class consumer;
   using handle::handle;
 };
 
 class producer : public detail::handle<lake_producer> {
- public:
+public:
   producer(const namespace_ &ns, const std::string &id, lake_deadline deadline,
            const lake_producer_options &options = LAKE_PRODUCER_OPTIONS_INIT) {
     lake_error err = LAKE_ERROR_INIT;
@@ -145,8 +146,8 @@ class producer : public detail::handle<lake_producer> {
   void append(const std::vector<lake_bytes> &slices, uint64_t offset, lake_deadline deadline,
               lake_bytes state = lake_bytes{nullptr, 0}) {
     lake_error err = LAKE_ERROR_INIT;
-    detail::check(lake_producer_append(get(), slices.data(), static_cast<uint32_t>(slices.size()), offset, state,
-                                       deadline, &err),
+    detail::check(lake_producer_append(get(), slices.data(), static_cast<uint32_t>(slices.size()), offset,
+                                       state, deadline, &err),
                   err);
   }
   void flush(lake_deadline deadline) {
@@ -163,13 +164,13 @@ class producer : public detail::handle<lake_producer> {
     return stats;
   }
 
- private:
+private:
   lake_producer_resume resume_;
 };
 
 // One step's slice; its bytes stay until the batch dies. It may outlive the consumer object.
 class batch {
- public:
+public:
   batch(batch &&other) noexcept : consumer_(std::move(other.consumer_)), batch_(other.batch_) {
     std::memset(&other.batch_, 0, sizeof other.batch_);
   }
@@ -199,7 +200,7 @@ class batch {
     throw error(LAKE_INVALID, ("batch: the schema has no tensor " + name).c_str());
   }
 
- private:
+private:
   friend class consumer;
   batch(std::shared_ptr<lake_consumer> consumer, const lake_batch &filled)
       : consumer_(std::move(consumer)), batch_(filled) {}
@@ -212,7 +213,7 @@ class batch {
 };
 
 class consumer : public detail::handle<lake_consumer> {
- public:
+public:
   consumer(const namespace_ &ns, lake_deadline deadline,
            const lake_consumer_options &options = LAKE_CONSUMER_OPTIONS_INIT) {
     lake_error err = LAKE_ERROR_INIT;
@@ -242,6 +243,6 @@ class consumer : public detail::handle<lake_consumer> {
   }
 };
 
-}  // namespace lakestream
+} // namespace lakestream
 
 #endif

@@ -131,12 +131,10 @@ static lake_status file_list(void *self, const char *prefix, const char *start_a
 static lake_status file_remove(void *self, const char *key, lake_deadline deadline, lake_error *err) {
   (void)deadline;
   lki_file_store *fs = self;
-  int root_fd = -1;
   int parent_fd = -1;
   const char *name = NULL;
   lake_error e = LAKE_ERROR_INIT;
-  lake_status s = lki_file_root(fs, false, &root_fd, &e);
-  if (s == LAKE_OK) s = lki_file_open_parent(fs, key, false, &parent_fd, &name, &e);
+  lake_status s = lki_file_open_parent(fs, key, false, &parent_fd, &name, &e);
   /* No folder, or an object where a folder would have to be: then there is no such object, which is what was
    * wanted. */
   if (s == LAKE_NOTFOUND || s == LAKE_INVALID) return LAKE_OK;
@@ -144,7 +142,13 @@ static lake_status file_remove(void *self, const char *key, lake_deadline deadli
     lki_error_copy(err, &e);
     return s;
   }
-  s = lki_file_claim_remove(fs, root_fd, parent_fd, key, name, err);
+  if (unlinkat(parent_fd, name, 0) != 0 && errno != ENOENT) {
+    int cause = errno;
+    struct stat st;
+    bool folder = fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+    if (!folder)
+      s = lki_file_fail(err, cause, "cannot remove"); /* a folder holds other objects; there is no such one */
+  }
   lki_file_close(parent_fd);
   return s;
 }

@@ -72,6 +72,10 @@ lake_status lki_file_put(lki_file_store *fs, const char *key, lake_bytes body, l
                          lake_error *err);
 lake_status lki_file_put_if_absent(lki_file_store *fs, const char *key, lake_bytes body,
                                    lake_deadline deadline, lake_error *err);
+/* Whether the file behind fd is what the name leads to. */
+bool lki_file_is(int fd, int parent_fd, const char *name);
+/* The last step of a write; UNCERTAIN when it fails, since the object is in place. */
+lake_status lki_file_sync_folder(int parent_fd, lake_error *err);
 /* EXISTS, or INVALID when the name belongs to something that is no object; OK: nothing has the name. */
 lake_status lki_file_name_free(int parent_fd, const char *name, lake_error *err);
 
@@ -79,10 +83,6 @@ lake_status lki_file_name_free(int parent_fd, const char *name, lake_error *err)
 
 lake_status lki_file_claim_put(lki_file_store *fs, int root_fd, int parent_fd, const char *key,
                                const char *name, lake_bytes body, lake_deadline deadline, lake_error *err);
-/* Unlinks an object and, where there is one, its claim. */
-lake_status lki_file_claim_remove(lki_file_store *fs, int root_fd, int parent_fd, const char *key,
-                                  const char *name, lake_error *err);
-
 /* ---- file_list.c ---- */
 
 lake_status lki_file_list(lki_file_store *fs, const char *prefix, const char *start_after, lake_list_fn *fn,

@@ -76,7 +76,7 @@ lake_status lki_file_name_free(int parent_fd, const char *name, lake_error *err)
 
 /* Whether the file behind fd is what the name leads to. On NFS the reply to a link or a rename may be lost
  * and the repeated request fails; the inode tells what really happened. */
-static bool landed(int fd, int parent_fd, const char *name) {
+bool lki_file_is(int fd, int parent_fd, const char *name) {
   struct stat mine;
   struct stat named;
   return fstat(fd, &mine) == 0 && fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -129,13 +129,13 @@ static lake_status publish_new(lki_file_store *fs, int tmp_fd, const char *tmp, 
   if (atomic_load(&fs->publish) == LKI_PUBLISH_LINK) {
     if (linkat(tmp_fd, tmp, parent_fd, name, 0) == 0) return LAKE_OK;
     e = errno;
-    if (landed(fd, parent_fd, name)) return LAKE_OK;
+    if (lki_file_is(fd, parent_fd, name)) return LAKE_OK;
     if (cannot_link(e)) atomic_store(&fs->publish, LKI_PUBLISH_RENAME);
   }
   if (cannot_link(e) && atomic_load(&fs->publish) == LKI_PUBLISH_RENAME) {
     if (renameat2(tmp_fd, tmp, parent_fd, name, RENAME_NOREPLACE) == 0) return LAKE_OK;
     e = errno;
-    if (landed(fd, parent_fd, name)) return LAKE_OK;
+    if (lki_file_is(fd, parent_fd, name)) return LAKE_OK;
     if (e == EINVAL || e == ENOSYS || e == EOPNOTSUPP) {
       atomic_store(&fs->publish, LKI_PUBLISH_CLAIM);
       *try_claim = true;
@@ -150,7 +150,7 @@ static lake_status publish_new(lki_file_store *fs, int tmp_fd, const char *tmp, 
              : lki_fail(err, LAKE_EXISTS, "an object with this key existed and was removed meanwhile");
 }
 
-static lake_status sync_folder(int parent_fd, lake_error *err) {
+lake_status lki_file_sync_folder(int parent_fd, lake_error *err) {
   if (lki_file_fsync(parent_fd) == 0) return LAKE_OK;
   const char *text = strerrordesc_np(errno);
   return lki_fail(err, LAKE_UNCERTAIN,
@@ -181,7 +181,7 @@ lake_status lki_file_put_if_absent(lki_file_store *fs, const char *key, lake_byt
     if (s != LAKE_OK) goto done;
     s = publish_new(fs, tmp_fd, tmp, fd, parent_fd, name, &try_claim, err);
     unlinkat(tmp_fd, tmp, 0); /* gone already where rename(2) published it */
-    if (s == LAKE_OK) s = sync_folder(parent_fd, err);
+    if (s == LAKE_OK) s = lki_file_sync_folder(parent_fd, err);
     if (!try_claim) goto done;
   }
   s = lki_file_claim_put(fs, root_fd, parent_fd, key, name, body, deadline, err);
@@ -216,13 +216,13 @@ lake_status lki_file_put(lki_file_store *fs, const char *key, lake_bytes body, l
   if (s != LAKE_OK) goto done;
   if (renameat(tmp_fd, tmp, parent_fd, name) != 0) {
     int e = errno;
-    if (!landed(fd, parent_fd, name)) {
+    if (!lki_file_is(fd, parent_fd, name)) {
       s = fail_publish(err, e == EEXIST || e == ENOTEMPTY ? EISDIR : e, "cannot replace");
       unlinkat(tmp_fd, tmp, 0);
       goto done;
     }
   }
-  s = sync_folder(parent_fd, err);
+  s = lki_file_sync_folder(parent_fd, err);
 done:
   lki_file_close(fd);
   lki_file_close(tmp_fd);

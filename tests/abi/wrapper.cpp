@@ -1,5 +1,5 @@
-// The C++ layer end to end: what is appended comes back, handles may be moved and may die in any order, a failure is
-// an exception with its status, and the end is an empty optional.
+// The C++ layer end to end: what is appended comes back, handles may be moved and may die in any order, a
+// failure is an exception with its status, and the end is an empty optional.
 #include <lakestream/lakestream.hpp>
 
 #include <cstdio>
@@ -9,21 +9,23 @@
 using namespace std::chrono_literals;
 namespace lake = lakestream;
 
-static_assert(!std::is_copy_constructible_v<lake::producer> && std::is_nothrow_move_constructible_v<lake::producer>);
-static_assert(!std::is_copy_constructible_v<lake::consumer> && std::is_nothrow_move_constructible_v<lake::consumer>);
-static_assert(!std::is_copy_constructible_v<lake::namespace_> && std::is_nothrow_move_assignable_v<lake::namespace_>);
+static_assert(!std::is_copy_constructible_v<lake::producer> &&
+              std::is_nothrow_move_constructible_v<lake::producer>);
+static_assert(!std::is_copy_constructible_v<lake::consumer> &&
+              std::is_nothrow_move_constructible_v<lake::consumer>);
+static_assert(!std::is_copy_constructible_v<lake::namespace_> &&
+              std::is_nothrow_move_assignable_v<lake::namespace_>);
 static_assert(!std::is_copy_constructible_v<lake::batch> && std::is_nothrow_move_assignable_v<lake::batch>);
 
-#define REQUIRE(what)                                                                \
-  do {                                                                               \
-    if (!(what)) {                                                                   \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what);      \
-      std::exit(1);                                                                  \
-    }                                                                                \
+#define REQUIRE(what)                                                                                        \
+  do {                                                                                                       \
+    if (!(what)) {                                                                                           \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what);                              \
+      std::exit(1);                                                                                          \
+    }                                                                                                        \
   } while (0)
 
-template <class F>
-static lake_status status_of(F f) {
+template <class F> static lake_status status_of(F f) {
   try {
     f();
   } catch (const lake::error &e) {
@@ -44,8 +46,8 @@ static void append_three(const lake::namespace_ &ns, const lake::env &env) {
   REQUIRE(producer.resume().seq == 0);
   for (int32_t i = 0; i < 3; i++) {
     int32_t slices[2][16] = {{i, i, i, i}, {100 + i}};
-    producer.append({{slices[0], sizeof slices[0]}, {slices[1], sizeof slices[1]}}, static_cast<uint64_t>(i) + 1,
-                    env.after(60s));
+    producer.append({{slices[0], sizeof slices[0]}, {slices[1], sizeof slices[1]}},
+                    static_cast<uint64_t>(i) + 1, env.after(60s));
   }
   REQUIRE(status_of([&] { producer.append({}, 9, env.after(60s)); }) == LAKE_INVALID);
   producer.flush(env.after(60s));

@@ -46,6 +46,13 @@ truncate -s 4000 in/b.txt.gz
 fails 6 "in/b.txt.gz: the compressed file is cut short" lake feed text file:cut in --create --id a --seq-len 64 --json
 ok lake verify file:cut
 
+# No patience at all: what was appended cannot be visible yet. It ends in 7, and the next start goes on.
+ok lake init file:late --text-seq-len 64
+fails 7 "a: " lake feed text file:late /usr/share/common-licenses/GPL-3 --id a --timeout 0
+fails_json 7 TIMEOUT timeout lake feed text file:late /usr/share/common-licenses/GPL-3 --id a --timeout 0 --json
+ok lake feed text file:late /usr/share/common-licenses/GPL-3 --id a
+ok lake verify file:late
+
 # The older incarnation of an id is fenced with 4 while it runs.
 for i in $(seq 20000); do echo 'a line of text that goes on and on'; done >long.txt
 mkdir fence

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/buffer.h"
+#include "base/checksum.h"
 #include "base/env.h"
 #include "base/rng.h"
 #include "store/file.h"
@@ -219,6 +220,7 @@ static int full_disk_child(fixture *f) {
   /* The failed writes left nothing behind: removing one object makes room for exactly one. */
   CHECK(lki_store_remove(store, "d/000", now, &err) == LAKE_OK);
   CHECK(lki_store_put_if_absent(store, key, bytes, now, &err) == LAKE_OK);
+  CHECK(rmdir(in_root(f, LKI_FILE_TMP)) == 0); /* empty */
   lki_buffer_free(&out);
   lake_store_close(store);
   return 0;
@@ -376,27 +378,35 @@ static void test_folders_are_made_again(void **state) {
 
 /* ---- claims in every state that a crash can leave ---- */
 
-/* The only claim there is, as a path below the root. */
+/* The path of the claim on key m/1, whose object is made and removed to learn it. */
 static void claim_path(fixture *f, char path[PATH_MAX]) {
-  char command[2 * PATH_MAX];
-  snprintf(command, sizeof command, "ls -d %s/%s/*", f->root, LKI_FILE_CLAIM);
-  FILE *pipe = popen(command, "r");
-  assert_non_null(pipe);
-  assert_non_null(fgets(path, PATH_MAX, pipe));
-  path[strcspn(path, "\n")] = 0;
-  pclose(pipe);
+  lake_error err = LAKE_ERROR_INIT;
+  atomic_store(&f->fs->publish, LKI_PUBLISH_CLAIM);
+  assert_ok(create(f, "m/1", "x", &err), &err);
+  assert_ok(lki_store_remove(f->store, "m/1", test_deadline(f->env), &err), &err);
+  uint64_t half[2] = {lki_checksum("m/1", 3, 1), lki_checksum("m/1", 3, 2)};
+  snprintf(path, PATH_MAX, "%.3000s/%s/%016llx%016llx", f->root, LKI_FILE_CLAIM, (unsigned long long)half[0],
+           (unsigned long long)half[1]);
 }
 
-static void test_claim_left_before_the_object(void **state) {
+static void test_claims_are_given_back(void **state) {
+  fixture *f = *state;
+  char claim[PATH_MAX];
+  claim_path(f, claim);
+  assert_int_equal(rmdir(in_root(f, LKI_FILE_CLAIM)), 0); /* empty */
+  assert_int_equal(rmdir(in_root(f, LKI_FILE_TMP)), 0);
+}
+
+static void test_claim_left_with_its_body(void **state) {
   fixture *f = *state;
   lake_error err = LAKE_ERROR_INIT;
   char claim[PATH_MAX];
   char body[PATH_MAX + 8];
   char text[64];
-  atomic_store(&f->fs->publish, LKI_PUBLISH_CLAIM);
-  assert_ok(create(f, "m/1", "winner", &err), &err);
   claim_path(f, claim);
   snprintf(body, sizeof body, "%s/body", claim);
+  assert_ok(create(f, "m/1", "winner", &err), &err);
+  assert_int_equal(mkdir(claim, 0777), 0);
   assert_int_equal(rename(in_root(f, "m/1"), body), 0); /* as if killed between claim and rename */
   assert_status(get(f, "m/1", text, sizeof text, &err), LAKE_NOTFOUND, &err);
   assert_status(create(f, "m/1", "loser", &err), LAKE_EXISTS, &err);
@@ -405,24 +415,35 @@ static void test_claim_left_before_the_object(void **state) {
   assert_text(f, "m/1", "winner");
 }
 
-static void test_claim_left_after_the_object(void **state) {
+/* Killed behind its claim, by one who would have lost: the object has come meanwhile. */
+static void test_claim_left_by_a_loser(void **state) {
   fixture *f = *state;
   lake_error err = LAKE_ERROR_INIT;
+  char claim[PATH_MAX];
+  char body[PATH_MAX + 8];
+  claim_path(f, claim);
+  snprintf(body, sizeof body, "%s/body", claim);
+  assert_ok(create(f, "m/1", "late", &err), &err);
+  assert_int_equal(mkdir(claim, 0777), 0);
+  assert_int_equal(rename(in_root(f, "m/1"), body), 0);
+  atomic_store(&f->fs->publish, LKI_PUBLISH_LINK);
+  assert_ok(create(f, "m/1", "winner", &err), &err);
   atomic_store(&f->fs->publish, LKI_PUBLISH_CLAIM);
-  assert_ok(create(f, "m/1", "first", &err), &err);
-  assert_int_equal(unlink(in_root(f, "m/1")), 0); /* as if killed inside remove */
-  assert_ok(create(f, "m/1", "second", &err), &err);
-  assert_text(f, "m/1", "second");
-  assert_status(create(f, "m/1", "third", &err), LAKE_EXISTS, &err);
-  assert_ok(lki_store_remove(f->store, "m/1", test_deadline(f->env), &err), &err);
-  assert_int_equal(rmdir(in_root(f, LKI_FILE_CLAIM)), 0); /* no claim is left */
-  assert_ok(create(f, "m/1", "third", &err), &err);
+  assert_status(create(f, "m/1", "loser", &err), LAKE_EXISTS, &err);
+  assert_text(f, "m/1", "winner");
+}
+
+static void test_claim_left_empty(void **state) {
+  fixture *f = *state;
+  lake_error err = LAKE_ERROR_INIT;
   char claim[PATH_MAX];
   claim_path(f, claim);
-  assert_ok(lki_store_remove(f->store, "m/1", test_deadline(f->env), &err), &err);
-  assert_int_equal(mkdir(claim, 0777), 0); /* as if killed before the last rmdir */
-  assert_ok(create(f, "m/1", "fourth", &err), &err);
-  assert_text(f, "m/1", "fourth");
+  assert_int_equal(mkdir(claim, 0777), 0); /* as if killed before its rmdir */
+  assert_ok(create(f, "m/1", "next", &err), &err);
+  assert_text(f, "m/1", "next");
+  assert_int_equal(mkdir(claim, 0777), 0);
+  assert_status(create(f, "m/1", "loser", &err), LAKE_EXISTS, &err);
+  assert_text(f, "m/1", "next");
 }
 
 /* ---- killed writers ---- */
@@ -456,6 +477,10 @@ typedef struct progress {
       next; /* number of the next object; the writer before may have got as far as making it */
 } progress;
 
+static void number_key(char key[64], uint64_t number) {
+  snprintf(key, 64, "k/%llu/%llu", (unsigned long long)number % 3, (unsigned long long)number);
+}
+
 static void write_until_killed(const char *root, lki_file_publish publish, progress *p) {
   static unsigned char body[BODY_BYTES + 1000];
   lake_env *env = NULL;
@@ -467,7 +492,7 @@ static void write_until_killed(const char *root, lki_file_publish publish, progr
   for (;;) {
     uint64_t number = atomic_load(&p->next);
     char key[64];
-    snprintf(key, sizeof key, "k/%llu/%llu", (unsigned long long)number % 3, (unsigned long long)number);
+    number_key(key, number);
     lake_bytes bytes = {body, body_bytes(number)};
     body_fill(body, bytes.bytes, number);
     lake_status s = ops->put_if_absent(self, key, bytes, test_deadline(env), NULL);
@@ -498,10 +523,28 @@ static bool check_whole(void *ctx, const char *key, uint64_t object_bytes) {
   return true;
 }
 
+/* What the dead writer may have been at is absent or whole. */
+static void check_after_kill(whole_check *w, uint64_t number) {
+  char key[64];
+  number_key(key, number);
+  const char *const keys[] = {key, "latest"};
+  for (int i = 0; i < 2; i++) {
+    lake_object_info info = {0};
+    lake_error err = LAKE_ERROR_INIT;
+    lake_status s = lki_store_head(w->f->store, keys[i], &info, test_deadline(w->f->env), &err);
+    if (s == LAKE_NOTFOUND) continue;
+    assert_ok(s, &err);
+    check_whole(w, keys[i], info.object_bytes);
+  }
+  assert_int_equal(w->broken_count, 0);
+}
+
 static void check_killed_writers(fixture *f, lki_file_publish publish) {
   progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(p, MAP_FAILED);
   lki_rng rng = {test_seed()};
+  whole_check w = {.f = f};
+  lki_buffer_init(&w.out, f->env, (size_t)1 << 20);
   fflush(NULL);
   for (int i = 0; i < KILL_COUNT; i++) {
     uint64_t goal = atomic_load(&p->next) + lki_rng_below(&rng, 3);
@@ -519,9 +562,9 @@ static void check_killed_writers(fixture *f, lki_file_publish publish) {
     assert_true(
         WIFSIGNALED(code)); /* it did not end by itself: every writer succeeded after the kill before */
     assert_int_equal(WTERMSIG(code), SIGKILL);
+    check_after_kill(&w, atomic_load(&p->next));
   }
-  whole_check w = {.f = f};
-  lki_buffer_init(&w.out, f->env, (size_t)1 << 20);
+  w.count = 0;
   lake_error err = LAKE_ERROR_INIT;
   assert_ok(lki_store_list(f->store, "", NULL, check_whole, &w, test_deadline(f->env), &err), &err);
   assert_int_equal(w.broken_count, 0);
@@ -530,7 +573,7 @@ static void check_killed_writers(fixture *f, lki_file_publish publish) {
   for (uint64_t number = 0; number < next; number++) {
     char key[64];
     lake_object_info info;
-    snprintf(key, sizeof key, "k/%llu/%llu", (unsigned long long)number % 3, (unsigned long long)number);
+    number_key(key, number);
     assert_ok(lki_store_head(f->store, key, &info, test_deadline(f->env), &err), &err);
     assert_int_equal(info.object_bytes, body_bytes(number));
   }
@@ -564,8 +607,10 @@ int main(void) {
       TEST(test_foreign_files),
       TEST(test_root_vanishes),
       TEST(test_folders_are_made_again),
-      TEST(test_claim_left_before_the_object),
-      TEST(test_claim_left_after_the_object),
+      TEST(test_claims_are_given_back),
+      TEST(test_claim_left_with_its_body),
+      TEST(test_claim_left_by_a_loser),
+      TEST(test_claim_left_empty),
       TEST(test_killed_writers_link),
       TEST(test_killed_writers_rename),
       TEST(test_killed_writers_claim),

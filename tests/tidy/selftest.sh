@@ -5,6 +5,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 check=$LAKE_SOURCE_DIR/tests/tidy/check.bash
 count=0
+export LAKE_TIDY_SHELLCHECK=0 # slow, and only its own faults need it
 
 clean_tree() {
   rm -rf "$scratch/tree"
@@ -80,6 +81,7 @@ done
 planted docs/a.md 'see /work/main' 'nothing outside the project'
 planted README.md 'see ../shared/design' 'nothing outside the project'
 if command -v shellcheck >/dev/null; then
+  export LAKE_TIDY_SHELLCHECK=1
   planted tests/cli/1.sh 'cd /tmp\nrm -rf $unset/*\n[ $a == b ]]' 'SC' 9
   planted tests/run.sh '# A comment.\necho "${a[0]}"' 'SC3054' 9
 fi
