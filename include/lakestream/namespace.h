@@ -67,9 +67,11 @@ typedef struct lake_namespace_options {
   uint32_t codec;          /* lake_codec */
   uint32_t tail_max;       /* K: descriptors kept inline in a manifest before a segment is sealed; 0: 128 */
   const char *note;        /* free text kept with the namespace; NULL: none */
+  uint32_t version_block;  /* manifest versions that reclaim deletes together; at least so many are kept; 0: 1024 */
+  uint32_t reserved;       /* 0 */
 } lake_namespace_options;
 
-#define LAKE_NAMESPACE_OPTIONS_INIT {sizeof(lake_namespace_options), {0, 0}, 0, 0, NULL, 0, 0, NULL}
+#define LAKE_NAMESPACE_OPTIONS_INIT {sizeof(lake_namespace_options), {0, 0}, 0, 0, NULL, 0, 0, NULL, 0, 0}
 
 typedef struct lake_namespace_info {
   char uuid[37];
@@ -79,6 +81,7 @@ typedef struct lake_namespace_info {
   const lake_tensor_spec *tensors; /* borrowed from the namespace */
   lake_codec codec;
   uint32_t tail_max;
+  uint32_t version_block;
   uint64_t slice_bytes; /* of a typed slice in memory; 0 when slices are raw */
   const char *note;     /* borrowed from the namespace; "" if none */
   const char *url;      /* borrowed from the namespace */

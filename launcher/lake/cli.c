@@ -233,6 +233,7 @@ void lki_cli_namespace_json(lki_json *parent, const lake_namespace_info *info) {
   lki_json_add_u64(ns, "slice_bytes", info->slice_bytes);
   lki_json_add_string(ns, "codec", info->codec == LAKE_CODEC_ZSTD ? "zstd" : "none");
   lki_json_add_number(ns, "tail_max", info->tail_max);
+  lki_json_add_number(ns, "version_block", info->version_block);
   lki_json *tensors = lki_json_add_array(ns, "tensors");
   for (uint32_t i = 0; i < info->tensor_count; i++) {
     lki_json *tensor = lki_json_add_object(tensors, NULL);

@@ -16,9 +16,10 @@ static const char usage[] =
     "  --text-seq-len S      the five tensors that `lake feed text` makes, for sequences of S tokens\n"
     "  --codec none|zstd     how slices are stored (none)\n"
     "  --tail-max K          descriptors kept inline in a manifest (128)\n"
+    "  --version-block N     manifest versions that are reclaimed together (1024)\n"
     "  --note TEXT           kept with the namespace\n" LKI_CLI_USAGE;
 
-enum { MESH = 1, ROWS, TENSOR, SCHEMA, TEXT_SEQ_LEN, CODEC, TAIL_MAX, NOTE };
+enum { MESH = 1, ROWS, TENSOR, SCHEMA, TEXT_SEQ_LEN, CODEC, TAIL_MAX, VERSION_BLOCK, NOTE };
 
 static const struct option options_table[] = {
     {"mesh", required_argument, NULL, MESH},
@@ -28,6 +29,7 @@ static const struct option options_table[] = {
     {"text-seq-len", required_argument, NULL, TEXT_SEQ_LEN},
     {"codec", required_argument, NULL, CODEC},
     {"tail-max", required_argument, NULL, TAIL_MAX},
+    {"version-block", required_argument, NULL, VERSION_BLOCK},
     {"note", required_argument, NULL, NOTE},
     LKI_CLI_OPTIONS,
 };
@@ -55,6 +57,8 @@ static lake_status take(request *r, int option, const char *value, lake_error *e
   case TEXT_SEQ_LEN: return lki_cli_u32(value, "--text-seq-len", 1, LKI_SEQ_LEN_MAX, &r->text_seq_len, err);
   case CODEC: return lki_schema_text_codec(value, &r->options.codec, err);
   case TAIL_MAX: return lki_cli_u32(value, "--tail-max", 1, UINT32_MAX, &r->options.tail_max, err);
+  case VERSION_BLOCK:
+    return lki_cli_u32(value, "--version-block", 1, UINT32_MAX, &r->options.version_block, err);
   case NOTE: r->options.note = value; return LAKE_OK;
   default: return lki_fail(err, LAKE_INTERNAL, "option %d is not handled", option);
   }
@@ -73,6 +77,7 @@ static lake_status settle(lki_cli *cli, request *r, lake_error *err) {
     if (r->options.rows_per_slice != 0) file.rows_per_slice = r->options.rows_per_slice;
     if (r->options.codec != 0) file.codec = r->options.codec;
     if (r->options.tail_max != 0) file.tail_max = r->options.tail_max;
+    if (r->options.version_block != 0) file.version_block = r->options.version_block;
     if (r->options.note != NULL) file.note = r->options.note;
     r->options = file;
   }

@@ -147,7 +147,8 @@ static lake_status inspect_segment(request *r, lki_json *json, lake_error *err) 
 static void add_schema(lki_json *json, const lki_schema *schema, const char *url) {
   lake_namespace_info info = {.mesh = schema->mesh, .rows_per_slice = schema->rows_per_slice,
                               .tensor_count = schema->tensor_count, .tensors = schema->tensors, .codec = schema->codec,
-                              .tail_max = schema->tail_max, .slice_bytes = schema->slice_bytes, .note = schema->note,
+                              .tail_max = schema->tail_max,
+                              .version_block = schema->version_block, .slice_bytes = schema->slice_bytes, .note = schema->note,
                               .url = url};
   lki_id_format(schema->namespace_id, info.uuid);
   lki_json_add_string(json, "kind", "namespace");

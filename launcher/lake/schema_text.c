@@ -119,6 +119,7 @@ static lake_status read_member(const lki_json *json, lki_schema_room *room, lake
   if (strcmp(name, "codec") == 0 && text != NULL) return lki_schema_text_codec(text, &options->codec, err);
   if (strcmp(name, "rows_per_slice") == 0 && read_u32(json, &options->rows_per_slice)) return LAKE_OK;
   if (strcmp(name, "tail_max") == 0 && read_u32(json, &options->tail_max)) return LAKE_OK;
+  if (strcmp(name, "version_block") == 0 && read_u32(json, &options->version_block)) return LAKE_OK;
   if (strcmp(name, "note") == 0 && text != NULL && strlen(text) < sizeof room->note) {
     memcpy(room->note, text, strlen(text) + 1);
     options->note = room->note;

@@ -18,7 +18,7 @@ typedef struct lki_schema_room {
 lake_status lki_schema_text_tensor(const char *text, lake_tensor_spec *spec, lake_error *err);
 bool lki_schema_text_dtype(const char *name, lake_dtype *dtype);
 lake_status lki_schema_text_codec(const char *name, uint32_t *codec, lake_error *err);
-/* A JSON object: {"mesh": {"d": 4, "c": 2} or "4x2", "rows_per_slice": 8, "codec": "zstd", "tail_max": 128, "note": "...",
+/* A JSON object: {"mesh": {"d": 4, "c": 2} or "4x2", "rows_per_slice": 8, "codec": "zstd", "tail_max": 128, "version_block": 1024, "note": "...",
  * "tensors": [{"name": "tokens", "dtype": "u16", "shape": [128]}]}. Every member may be absent; an unknown one is refused,
  * but for those that say which namespace a lakestream.json is, so that one can be used for the next run. */
 lake_status lki_schema_text_file(lake_env *env, const char *path, lki_schema_room *room,

@@ -67,15 +67,14 @@ static bool is_final(lake_status s) {
   return s == LAKE_FENCED || s == LAKE_END || s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID;
 }
 
-static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_result *result, uint64_t tau_ns,
-                            const lake_error *err) {
+static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_result *result, const lake_error *err) {
   const uint64_t now_ns = lki_now_ns(p->env);
   const bool won = s == LAKE_OK || s == LAKE_EXISTS;
   p->synced.last_attempt_ns = now_ns;
   p->synced.stats.attempt_count++;
   if (won || s == LAKE_AGAIN) {
     p->synced.last_lost = !won;
-    lki_policy_observe(&p->synced.policy, tau_ns, won, lki_manifest_active_producers(result->manifest),
+    lki_policy_observe(&p->synced.policy, result->tau_ns, won, lki_manifest_active_producers(result->manifest),
                        lki_random_unit(p->env));
     p->synced.hurry_ns = lki_policy_hurry_ns(&p->synced.policy, lki_random_unit(p->env));
     p->synced.retry_ns = 0;
@@ -107,15 +106,16 @@ void lki_producer_commit_main(void *arg) {
       continue;
     }
     build_change_locked(p);
+    const bool crowded = p->synced.policy.active > 1;
     lki_unlock(p->env, p->synced.lock);
     lake_error err = LAKE_ERROR_INIT;
     lki_commit_result result;
     lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
-    const uint64_t begin_ns = lki_now_ns(p->env);
+    /* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7). */
+    if (crowded) (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
     lake_status s = lki_log_try(p->ns->log, p->change, p->writer, deadline, &result, &err);
-    const uint64_t tau_ns = lki_now_ns(p->env) - begin_ns;
     lki_lock(p->env, p->synced.lock);
-    conclude_locked(p, s, &result, tau_ns, &err);
+    conclude_locked(p, s, &result, &err);
     lki_manifest_release(result.manifest);
   }
   lki_unlock(p->env, p->synced.lock);

@@ -150,6 +150,7 @@ void lake_namespace_info_get(const lake_namespace *ns, lake_namespace_info *info
   info->tensors = schema->tensors;
   info->codec = schema->codec;
   info->tail_max = schema->tail_max;
+  info->version_block = schema->version_block;
   info->slice_bytes = schema->slice_bytes;
   info->note = schema->note;
   info->url = lki_store_url(ns->store);

@@ -251,6 +251,7 @@ void lki_put_segment_refs(lki_writer *writer, const lki_segment_ref *refs, uint3
     lki_put_varint(writer, refs[i].level);
     lki_put_varint(writer, refs[i].step_count);
     lki_put_varint(writer, refs[i].object_bytes);
+    lki_put_varint(writer, refs[i].version);
     lki_put_u64(writer, refs[i].checksum);
   }
 }
@@ -268,6 +269,7 @@ lake_status lki_get_segment_refs(lki_reader *reader, uint64_t first_step, uint32
     refs[i].first_step = first_step;
     refs[i].step_count = lki_get_varint(reader, UINT64_MAX - first_step);
     refs[i].object_bytes = (uint32_t)lki_get_varint(reader, LKI_SEGMENT_BYTES_MAX + 40);
+    refs[i].version = lki_get_varint(reader, UINT64_MAX);
     refs[i].checksum = lki_get_u64(reader);
     if (reader->bad || refs[i].step_count == 0) return lki_fail_damaged(what, "segment reference", err);
     first_step += refs[i].step_count;

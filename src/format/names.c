@@ -51,8 +51,45 @@ bool lki_name_manifest_parse(const char *key, uint64_t *version) {
 }
 
 void lki_name_segment(char *dst, const lki_segment_ref *ref) {
-  snprintf(dst, LKI_NAME_BYTES, "segment/%" PRIu32 "/%020" PRIu64 "-%016" PRIx64 ".segment", ref->level,
-           ref->first_step, ref->checksum);
+  snprintf(dst, LKI_NAME_BYTES, "segment/%" PRIu32 "/%020" PRIu64 "-%020" PRIu64 "-%016" PRIx64 ".segment",
+           ref->level, ref->first_step, ref->version, ref->checksum);
+}
+
+static bool take_hex(const char **text, uint64_t *value) {
+  uint64_t v = 0;
+  for (int i = 0; i < 16; i++, ++*text) {
+    const char c = **text;
+    if (c >= '0' && c <= '9')
+      v = v << 4 | (uint64_t)(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      v = v << 4 | (uint64_t)(c - 'a' + 10);
+    else
+      return false;
+  }
+  *value = v;
+  return true;
+}
+
+bool lki_name_segment_parse(const char *key, lki_segment_ref *ref) {
+  char again[LKI_NAME_BYTES];
+  lki_segment_ref r = {0};
+  uint64_t level = 0;
+  const char *p = key;
+  if (strncmp(p, "segment/", 8) != 0) return false;
+  p += 8;
+  if (!take_number(&p, &level) || level > LKI_SEGMENT_LEVEL_MAX || *p++ != '/') return false;
+  r.level = (uint32_t)level;
+  if (!take_number(&p, &r.first_step) || *p++ != '-' || !take_number(&p, &r.version) || *p++ != '-' ||
+      !take_hex(&p, &r.checksum))
+    return false;
+  lki_name_segment(again, &r);
+  if (strcmp(again, key) != 0) return false;
+  *ref = r;
+  return true;
+}
+
+void lki_name_boundary(char *dst, uint64_t block) {
+  snprintf(dst, LKI_NAME_BYTES, "boundary/%020" PRIu64, block);
 }
 
 /* The spread byte comes first in the name, so that a store that splits its load by key prefix can. */

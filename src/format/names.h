@@ -11,11 +11,13 @@
 
 void lki_name_manifest(char *dst, uint64_t version);            /* manifest/<20 digits>.manifest */
 bool lki_name_manifest_parse(const char *key, uint64_t *version);
-void lki_name_segment(char *dst, const lki_segment_ref *ref);   /* segment/<level>/<20-digit first step>-<16 hex>.segment */
+void lki_name_segment(char *dst, const lki_segment_ref *ref);   /* segment/<level>/<20-digit first step>-<20-digit version>-<16 hex>.segment */
+bool lki_name_segment_parse(const char *key, lki_segment_ref *ref); /* all but step_count and object_bytes */
 /* data/<2 hex of xxh3(producer, epoch, seq)>/<producer>/<10-digit epoch>-<20-digit seq>.tgb */
 void lki_name_tgb(char *dst, const char *producer_id, uint64_t epoch, uint64_t seq);
 bool lki_name_tgb_parse(const char *key, char *producer_id /* LKI_PRODUCER_ID_BYTES_MAX + 1 */, uint64_t *epoch,
                         uint64_t *seq);
+void lki_name_boundary(char *dst, uint64_t block);              /* boundary/<20-digit block> */
 void lki_name_pin(char *dst, const char *group, const char *checkpoint); /* watermark/<group>/<checkpoint>.json */
 
 /* [A-Za-z0-9._-], 1 to 64 characters, not beginning with '.'. */

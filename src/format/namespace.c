@@ -44,7 +44,8 @@ lake_status lki_namespace_encode(const lki_schema *schema, lake_buffer *out, lak
           lki_json_add_number(json, "rows_per_slice", schema->rows_per_slice) &&
           lki_json_add_string(json, "layout", LAYOUT) &&
           lki_json_add_string(json, "codec", codec_name(schema->codec)) &&
-          lki_json_add_number(json, "tail_max", schema->tail_max) && add_tensors(json, schema) &&
+          lki_json_add_number(json, "tail_max", schema->tail_max) &&
+          lki_json_add_number(json, "version_block", schema->version_block) && add_tensors(json, schema) &&
           lki_json_add_string(json, "note", schema->note);
   lake_status s =
       built ? lki_json_seal(json, out, err) : lki_fail(err, LAKE_NOMEM, "out of memory for lakestream.json");
@@ -144,6 +145,8 @@ static lake_status take_all(const lki_json *json, const char *what, lki_id *id,
   if (s == LAKE_OK)
     s = take_u32(json, "rows_per_slice", LKI_ROWS_PER_SLICE_MAX, what, &options->rows_per_slice, err);
   if (s == LAKE_OK) s = take_u32(json, "tail_max", LKI_TAIL_MAX_MAX, what, &options->tail_max, err);
+  if (s == LAKE_OK)
+    s = take_u32(json, "version_block", LKI_VERSION_BLOCK_MAX, what, &options->version_block, err);
   if (s == LAKE_OK) s = take_words(json, what, options, err);
   if (s == LAKE_OK) s = take_tensors(json, what, specs, &options->tensor_count, err);
   options->tensors = specs;

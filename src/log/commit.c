@@ -33,12 +33,27 @@ void lki_log_close(lki_log *log) {
   lki_free(log->env, log);
 }
 
-/* What stands at the candidate's name. OK: ours. AGAIN: another's, which is now the view. NOTFOUND: nothing yet. */
+/* What the store says about the candidate's name counts only if that name was not a reclaimed one. OK: it was not.
+ * AGAIN: it was, and the view has moved to a live version; whether the change is in already, that one tells. */
+static lake_status check_alive(lki_log *log, const lki_manifest *candidate, lake_deadline deadline, lake_error *err) {
+  bool dead = false;
+  lake_status s = lki_log_is_dead(log, candidate->version, deadline, &dead, err);
+  if (s != LAKE_OK || !dead) return s;
+  s = lki_log_jump(log, deadline, err);
+  if (s != LAKE_OK) return s;
+  return lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " was reclaimed while this writer slept", candidate->version);
+}
+
+/* What stands at the candidate's name. OK: ours. AGAIN: another's, and the view has moved on. NOTFOUND: nothing yet. */
 static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_deadline deadline, lake_error *err) {
   lki_manifest *found = NULL;
-  lake_status s = lki_log_load(log, candidate->version, deadline, &found, err);
-  if (s != LAKE_OK) return s;
-  if (!lki_id_equal(found->attempt, candidate->attempt)) {
+  lake_error local = LAKE_ERROR_INIT;
+  lake_status s = lki_log_load(log, candidate->version, deadline, &found, &local);
+  const bool missing = s == LAKE_NOTFOUND;
+  if (s == LAKE_OK || missing) s = check_alive(log, candidate, deadline, err);
+  else lki_error_copy(err, &local);
+  if (s == LAKE_OK && missing) s = LAKE_NOTFOUND;
+  if (s == LAKE_OK && !lki_id_equal(found->attempt, candidate->attempt)) {
     s = lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " was won by %s", found->version, found->writer);
     lki_log_advance(log, found);
   }
@@ -49,24 +64,24 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
 /* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
  * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
 static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
-                                   lake_deadline deadline, uint32_t *put_count, lake_error *err) {
+                                   lake_deadline deadline, lki_commit_result *result, lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, candidate->version);
   lake_error cause = LAKE_ERROR_INIT;
   uint64_t wait_ns = 10u * 1000 * 1000;
+  const uint64_t begin_ns = lki_now_ns(log->env);
   for (;;) {
-    lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
-    ++*put_count;
-    if (s == LAKE_OK) return LAKE_OK;
     lake_error back = LAKE_ERROR_INIT;
-    lake_status r = read_back(log, candidate, deadline, &back);
-    if (r == LAKE_OK) return LAKE_OK;
-    if (r == LAKE_AGAIN) {
+    lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
+    if (result->attempt_count++ == 0) result->put_ns = lki_now_ns(log->env) - begin_ns;
+    s = s == LAKE_OK ? check_alive(log, candidate, deadline, &back) : read_back(log, candidate, deadline, &back);
+    if (s == LAKE_OK) return LAKE_OK;
+    if (s == LAKE_AGAIN) {
       lki_error_copy(err, &back);
       return LAKE_AGAIN;
     }
-    if (r != LAKE_NOTFOUND) cause = back;
-    if (r == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
+    if (s != LAKE_NOTFOUND) cause = back;
+    if (s == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
     uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
     uint64_t until_ns = lki_after_ns(log->env, pause_ns);
     lki_sleep_until(log->env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
@@ -110,11 +125,9 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
   if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
   if (s != LAKE_OK) goto done;
-  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), deadline, &result->attempt_count, err);
-  const uint64_t tau_ns = lki_now_ns(log->env) - begin_ns;
-  lki_lock(log->env, log->synced.lock);
-  log->synced.tau_ns = tau_ns;
-  lki_unlock(log->env, log->synced.lock);
+  const uint64_t built_ns = lki_now_ns(log->env) - begin_ns;
+  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), deadline, result, err);
+  result->tau_ns = built_ns + result->put_ns;
   if (s == LAKE_OK) {
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
@@ -148,9 +161,7 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
                       "; nothing was committed, call again",
                       attempts, result->manifest->version);
     uint32_t active = lki_manifest_active_producers(result->manifest);
-    lki_lock(log->env, log->synced.lock);
-    uint64_t turn_ns = log->synced.tau_ns * active;
-    lki_unlock(log->env, log->synced.lock);
+    const uint64_t turn_ns = result->tau_ns * active;
     lki_manifest_release(result->manifest);
     result->manifest = NULL;
     uint64_t until_ns = lki_after_ns(log->env, (uint64_t)((double)turn_ns * lki_random_unit(log->env)));

@@ -17,6 +17,8 @@ typedef struct lki_commit_result {
   lki_manifest *manifest;  /* retained: the one that was written (OK), else the newest known; never NULL */
   uint32_t attempt_count;  /* conditional puts sent */
   uint64_t manifest_bytes; /* of the manifest that was written */
+  uint64_t put_ns;         /* the first conditional put took */
+  uint64_t tau_ns;         /* from taking the base to the end of that put: the fragile window */
 } lki_commit_result;
 
 /* schema and store are borrowed and must outlive the log. */
@@ -42,6 +44,9 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
  * writers between attempts. Never AGAIN. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err);
+
+/* boundary.c: marks a block of versions as dead, durably. Its manifests may be deleted afterwards, not before. */
+lake_status lki_log_raise(lki_log *log, uint64_t block, lake_deadline deadline, lake_error *err);
 
 /* seal.c: seals full runs of base's tail and folds full levels; *sealing's segments lie in arena. Writes objects only
  * for runs that this log has not sealed before. */

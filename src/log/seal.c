@@ -11,15 +11,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool find_sealed(lki_log *log, uint32_t level, uint64_t first_step, uint64_t step_count,
-                        lki_segment_ref *ref) {
+static bool find_sealed(lki_log *log, const lki_segment *segment, uint64_t version, lki_segment_ref *ref) {
   bool found = false;
   lki_lock(log->env, log->synced.lock);
   uint32_t held = log->synced.sealed_count < LKI_SEALED_CACHE_COUNT ? log->synced.sealed_count
                                                                      : LKI_SEALED_CACHE_COUNT;
   for (uint32_t i = 0; i < held && !found; i++) {
     const lki_segment_ref *r = &log->synced.sealed[i];
-    if (r->level == level && r->first_step == first_step && r->step_count == step_count) {
+    if (r->level == segment->level && r->first_step == segment->first_step && r->step_count == segment->step_count &&
+        r->version == version) {
       *ref = *r;
       found = true;
     }
@@ -34,9 +34,10 @@ static void remember_sealed(lki_log *log, const lki_segment_ref *ref) {
   lki_unlock(log->env, log->synced.lock);
 }
 
-/* Writes the segment; its ref is complete on return. */
-static lake_status write_segment(lki_log *log, const lki_segment *segment, lake_deadline deadline,
+/* Writes a segment that was sealed from `version`, unless this log has done so before; its ref is complete on return. */
+static lake_status write_segment(lki_log *log, const lki_segment *segment, uint64_t version, lake_deadline deadline,
                                  lki_segment_ref *ref, lake_error *err) {
+  if (find_sealed(log, segment, version, ref)) return LAKE_OK;
   lake_buffer bytes;
   lki_buffer_init(&bytes, log->env, LKI_SEGMENT_BYTES_MAX);
   lake_status s = lki_segment_encode(log->env, segment, &bytes, err);
@@ -45,6 +46,7 @@ static lake_status write_segment(lki_log *log, const lki_segment *segment, lake_
     ref->first_step = segment->first_step;
     ref->step_count = segment->step_count;
     ref->object_bytes = (uint32_t)bytes.bytes;
+    ref->version = version;
     ref->checksum = lki_checksum(bytes.data, bytes.bytes, 0);
     char name[LKI_NAME_BYTES];
     lki_name_segment(name, ref);
@@ -73,17 +75,15 @@ static bool build_dictionary(lki_segment *segment, const lki_manifest *base) {
 
 static lake_status seal_tail(lki_log *log, const lki_manifest *base, uint32_t at, uint32_t count,
                              lake_deadline deadline, lki_segment_ref *ref, lake_error *err) {
-  const uint64_t first_step = base->tail_first_step + at;
-  if (find_sealed(log, 0, first_step, count, ref)) return LAKE_OK;
   lake_status s = LAKE_NOMEM;
   lki_segment *segment = lki_segment_new(log->env);
   if (segment == NULL) goto done;
   segment->namespace_id = log->schema->namespace_id;
-  segment->first_step = first_step;
+  segment->first_step = base->tail_first_step + at;
   segment->step_count = segment->descriptor_count = count;
   segment->descriptors = lki_arena_copy(&segment->arena, &base->tail[at], sizeof *base->tail * count);
   if (segment->descriptors == NULL || !build_dictionary(segment, base)) goto done;
-  s = write_segment(log, segment, deadline, ref, err);
+  s = write_segment(log, segment, base->version, deadline, ref, err);
 done:
   if (s == LAKE_NOMEM) s = lki_fail(err, LAKE_NOMEM, "out of memory while sealing a segment");
   lki_segment_release(segment);
@@ -91,8 +91,8 @@ done:
 }
 
 /* A segment of refs over `refs`, one level above the highest of them. */
-static lake_status write_parent(lki_log *log, const lki_segment_ref *refs, uint32_t count, lake_deadline deadline,
-                                lki_segment_ref *ref, lki_segment **parent, lake_error *err) {
+static lake_status write_parent(lki_log *log, const lki_segment_ref *refs, uint32_t count, uint64_t version,
+                                lake_deadline deadline, lki_segment_ref *ref, lki_segment **parent, lake_error *err) {
   lki_segment *segment = lki_segment_new(log->env);
   if (segment == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
   segment->namespace_id = log->schema->namespace_id;
@@ -105,8 +105,8 @@ static lake_status write_parent(lki_log *log, const lki_segment_ref *refs, uint3
   lake_status s = LAKE_OK;
   if (segment->children == NULL)
     s = lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
-  else if (!find_sealed(log, segment->level, segment->first_step, segment->step_count, ref))
-    s = write_segment(log, segment, deadline, ref, err);
+  else
+    s = write_segment(log, segment, version, deadline, ref, err);
   if (s == LAKE_OK && parent != NULL)
     *parent = segment;
   else
@@ -144,7 +144,7 @@ static lake_status load_root(lki_log *log, const lki_segment_ref *ref, lake_dead
 
 /* Puts all refs under one root: the children of the old root, if there is one, and the others, folded by level. */
 static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref *refs, uint32_t count,
-                          lake_deadline deadline, lki_segment_ref *root_ref, lake_error *err) {
+                          uint64_t version, lake_deadline deadline, lki_segment_ref *root_ref, lake_error *err) {
   lki_segment *root = NULL;
   lake_status s = refs[0].level > 0 ? load_root(log, &refs[0], deadline, &root, err) : LAKE_OK;
   if (s != LAKE_OK) return s;
@@ -158,14 +158,14 @@ static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref 
     lki_segments_foldable(children, n, &first, &fold_count);
     if (fold_count == 0) break;
     lki_segment_ref parent;
-    s = write_parent(log, &children[first], fold_count, deadline, &parent, NULL, err);
+    s = write_parent(log, &children[first], fold_count, version, deadline, &parent, NULL, err);
     if (s != LAKE_OK) break;
     children[first] = parent;
     memmove(&children[first + 1], &children[first + fold_count], sizeof *children * (n - first - fold_count));
     n -= fold_count - 1;
   }
   lki_segment *fresh = NULL;
-  if (s == LAKE_OK) s = write_parent(log, children, n, deadline, root_ref, &fresh, err);
+  if (s == LAKE_OK) s = write_parent(log, children, n, version, deadline, root_ref, &fresh, err);
   if (s == LAKE_OK) keep_root(log, root_ref, fresh);
   lki_segment_release(root);
   return s;
@@ -187,7 +187,7 @@ lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena 
   }
   if (count > LKI_SEGMENT_FANOUT) {
     lki_segment_ref root_ref;
-    lake_status s = reroot(log, arena, refs, count, deadline, &root_ref, err);
+    lake_status s = reroot(log, arena, refs, count, base->version, deadline, &root_ref, err);
     if (s != LAKE_OK) return s;
     refs[0] = root_ref;
     count = 1;

@@ -70,6 +70,7 @@ typedef struct lki_segment_ref {
   uint64_t step_count;
   uint32_t level;
   uint32_t object_bytes;
+  uint64_t version;  /* of the manifest it was sealed from: only version + 1 could bring it in */
   uint64_t checksum; /* of the object, and part of its name */
 } lki_segment_ref;
 

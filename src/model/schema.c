@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TAIL_MAX_DEFAULT 128
+#define VERSION_BLOCK_DEFAULT 1024
 #define SLICE_BYTES_MAX ((uint64_t)1 << 40)
 
 static uint64_t align_up(uint64_t bytes) {
@@ -114,6 +115,9 @@ static lake_status check_rest(const lake_namespace_options *o, lake_error *err) 
   if (o->tail_max > LKI_TAIL_MAX_MAX)
     return lki_fail(err, LAKE_INVALID, "tail_max %" PRIu32 "; at most %u is possible", o->tail_max,
                     LKI_TAIL_MAX_MAX);
+  if (o->version_block > LKI_VERSION_BLOCK_MAX)
+    return lki_fail(err, LAKE_INVALID, "version_block %" PRIu32 "; at most %u is possible", o->version_block,
+                    LKI_VERSION_BLOCK_MAX);
   if (strlen(o->note) > LKI_NOTE_BYTES_MAX || !note_valid(o->note))
     return lki_fail(err, LAKE_INVALID, "note: at most %d bytes of UTF-8 without control characters",
                     LKI_NOTE_BYTES_MAX);
@@ -125,6 +129,7 @@ static void apply_defaults(lake_namespace_options *o) {
   if (o->rows_per_slice == 0) o->rows_per_slice = 1;
   if (o->codec == LAKE_CODEC_DEFAULT) o->codec = LAKE_CODEC_NONE;
   if (o->tail_max == 0) o->tail_max = TAIL_MAX_DEFAULT;
+  if (o->version_block == 0) o->version_block = VERSION_BLOCK_DEFAULT;
   if (o->note == NULL) o->note = "";
 }
 
@@ -147,6 +152,7 @@ lake_status lki_schema_new(lake_env *env, const lake_namespace_options *options,
   schema->tensor_count = o.tensor_count;
   schema->codec = (lake_codec)o.codec;
   schema->tail_max = o.tail_max;
+  schema->version_block = o.version_block;
   schema->slice_bytes = slice_bytes;
   schema->tensors = lki_arena_copy(&schema->arena, o.tensors, o.tensor_count * sizeof *o.tensors);
   schema->note = lki_arena_strndup(&schema->arena, o.note, strlen(o.note));

@@ -7,6 +7,7 @@
 
 #define LKI_ROWS_PER_SLICE_MAX ((uint32_t)1 << 24)
 #define LKI_TAIL_MAX_MAX 8192u
+#define LKI_VERSION_BLOCK_MAX (1u << 20)
 #define LKI_NOTE_BYTES_MAX 1024
 
 typedef struct lki_schema {
@@ -18,6 +19,7 @@ typedef struct lki_schema {
   const lake_tensor_spec *tensors;
   lake_codec codec; /* NONE or ZSTD */
   uint32_t tail_max;
+  uint32_t version_block; /* manifest versions reclaimed together, under one boundary mark */
   const char *note;     /* never NULL */
   uint64_t slice_bytes; /* of a typed slice; 0: raw */
 } lki_schema;

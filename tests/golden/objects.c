@@ -61,6 +61,7 @@ static lki_segment_ref *fixed_refs(lki_arena *arena, uint32_t level) {
     refs[i].first_step = i == 0 ? 100 : 228;
     refs[i].step_count = i == 0 ? 128 : 72;
     refs[i].object_bytes = 900 + i;
+    refs[i].version = 3000 + i;
     refs[i].checksum = 0x0123456789abcdef + i;
   }
   return refs;

@@ -78,6 +78,7 @@ static void add_refs(lki_json *json, const char *name, const lki_segment_ref *re
     lki_json_add_u64(item, "first_step", refs[i].first_step);
     lki_json_add_u64(item, "step_count", refs[i].step_count);
     lki_json_add_number(item, "object_bytes", refs[i].object_bytes);
+    lki_json_add_u64(item, "version", refs[i].version);
     add_hex64(item, "checksum", refs[i].checksum);
   }
 }
@@ -143,6 +144,7 @@ char *dump_schema(const lki_schema *schema) {
   lki_json_add_number(json, "rows_per_slice", schema->rows_per_slice);
   lki_json_add_string(json, "codec", schema->codec == LAKE_CODEC_ZSTD ? "zstd" : "none");
   lki_json_add_number(json, "tail_max", schema->tail_max);
+  lki_json_add_number(json, "version_block", schema->version_block);
   lki_json *tensors = lki_json_add_array(json, "tensors");
   for (uint32_t i = 0; i < schema->tensor_count; i++) {
     const lake_tensor_spec *spec = &schema->tensors[i];

@@ -90,6 +90,7 @@ static uint64_t sample_refs(lki_rng *rng, uint64_t first_step, uint32_t level, l
     refs[i].first_step = first_step;
     refs[i].step_count = 1 + sample_number(rng, 30);
     refs[i].object_bytes = 41 + (uint32_t)sample_number(rng, 23);
+    refs[i].version = lki_rng_next(rng) >> lki_rng_below(rng, 64);
     refs[i].checksum = lki_rng_next(rng);
     first_step += refs[i].step_count;
   }
@@ -198,6 +199,7 @@ lki_schema *sample_schema(lake_env *env, lki_rng *rng) {
   options.rows_per_slice = options.tensor_count > 0 ? 1 + (uint32_t)sample_number(rng, 10) : 1;
   options.codec = (uint32_t)lki_rng_below(rng, 3);
   options.tail_max = (uint32_t)lki_rng_below(rng, LKI_TAIL_MAX_MAX + 1);
+  options.version_block = (uint32_t)lki_rng_below(rng, LKI_VERSION_BLOCK_MAX + 1);
   options.note =
       lki_rng_below(rng, 2) == 0 ? sample_text(&arena, rng, LKI_NOTE_BYTES_MAX, false) : "gr\xc3\xbc\xc3\x9f";
   for (uint32_t i = 0; i < options.tensor_count; i++) {

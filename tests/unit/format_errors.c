@@ -37,7 +37,7 @@ static void expect_namespace(const char *members, lake_status want, const char *
 #define HEAD "\"kind\":\"lakestream-namespace\",\"format\":1,"
 #define ID "\"uuid\":\"10325476-98ba-4cfe-8101-020304050607\","
 #define MESH "\"mesh\":{\"d\":2,\"c\":1},"
-#define SIZES "\"rows_per_slice\":1,\"tail_max\":128,"
+#define SIZES "\"rows_per_slice\":1,\"tail_max\":128,\"version_block\":1024,"
 #define WORDS "\"layout\":\"contiguous\",\"codec\":\"none\",\"note\":\"\","
 
 static void namespaces(void **state) {

@@ -65,9 +65,20 @@ static void segments(void **state) {
   (void)state;
   char name[LKI_NAME_BYTES];
   lki_segment_ref ref = {
-      .first_step = 100, .step_count = 5, .level = 12, .object_bytes = 1, .checksum = 0xabc};
+      .first_step = 100, .step_count = 5, .level = 12, .object_bytes = 1, .version = 7, .checksum = 0xabc};
   lki_name_segment(name, &ref);
-  assert_string_equal(name, "segment/12/00000000000000000100-0000000000000abc.segment");
+  assert_string_equal(name, "segment/12/00000000000000000100-00000000000000000007-0000000000000abc.segment");
+  lki_segment_ref back = {0};
+  assert_true(lki_name_segment_parse(name, &back));
+  assert_int_equal(back.level, 12);
+  assert_int_equal(back.first_step, 100);
+  assert_int_equal(back.version, 7);
+  assert_int_equal(back.checksum, 0xabc);
+  assert_false(lki_name_segment_parse("segment/13/00000000000000000100-00000000000000000007-0000000000000abc.segment", &back));
+  assert_false(lki_name_segment_parse("segment/12/00000000000000000100-00000000000000000007-0000000000000ABC.segment", &back));
+  assert_false(lki_name_segment_parse("segment/12/100-00000000000000000007-0000000000000abc.segment", &back));
+  lki_name_boundary(name, 12);
+  assert_string_equal(name, "boundary/00000000000000000012");
 }
 
 static void tgbs(void **state) {

@@ -77,7 +77,7 @@ static lki_segment_ref put_segment(fixture *f, const char **ids, uint32_t id_cou
   segment->producer_count = id_count;
   segment->producer_ids = ids;
   assert_ok(lki_segment_encode(f->env, segment, &bytes, &err), &err);
-  lki_segment_ref ref = {0, count, 0, (uint32_t)bytes.bytes, lki_checksum(bytes.data, bytes.bytes, 0)};
+  lki_segment_ref ref = {0, count, 0, (uint32_t)bytes.bytes, 0, lki_checksum(bytes.data, bytes.bytes, 0)};
   lki_name_segment(key, &ref);
   put(f, key, &bytes);
   lki_segment_release(segment);

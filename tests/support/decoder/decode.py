@@ -180,9 +180,10 @@ def segment_refs(r, first):
     count = r.varint(4096)
     need(count <= r.left() // 11, "number of segment references")
     for _ in range(count):
-        level, steps, size, checksum = r.varint(12), r.varint(least=1), r.varint(SEG_MAX + 40, 1), r.fixed("Q")
+        level, steps, size = r.varint(12), r.varint(least=1), r.varint(SEG_MAX + 40, 1)
+        version, checksum = r.varint(), r.fixed("Q")
         out.append({"level": level, "first_step": str(first), "step_count": str(steps), "object_bytes": size,
-                    "checksum": "%016x" % checksum})
+                    "version": str(version), "checksum": "%016x" % checksum})
         first += steps
         need(first <= U64, "steps")
     return out, first
@@ -234,7 +235,7 @@ def segment(data):
     first = r.varint()
     if s["level"] > 0:
         children, end = segment_refs(r, first)
-        need(children and all(c["level"] == s["level"] - 1 for c in children), "children")
+        need(children and all(c["level"] < s["level"] for c in children), "children")
         s.update(first_step=str(first), step_count=str(end - first), children=children)
     else:
         count = r.varint(65536)
@@ -320,7 +321,8 @@ def namespace(doc):
     need(len({t["name"] for t in tensors}) == len(tensors) and (tensors or rows == 1), "tensors")
     need(len(doc["note"].encode()) <= 1024, "note")
     return {"object": "namespace", "uuid": id_text(id_bytes(doc["uuid"])), "mesh": mesh, "rows_per_slice": rows,
-            "codec": doc["codec"], "tail_max": integer(doc["tail_max"], 1, 8192), "tensors": tensors,
+            "codec": doc["codec"], "tail_max": integer(doc["tail_max"], 1, 8192),
+            "version_block": integer(doc["version_block"], 1, 1 << 20), "tensors": tensors,
             "slice_bytes": str(at), "note": doc["note"]}
 
 
