@@ -64,7 +64,8 @@ static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
 }
 
 static bool is_final(lake_status s) {
-  return s == LAKE_FENCED || s == LAKE_END || s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID;
+  return s == LAKE_FENCED || s == LAKE_END || s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID ||
+         s == LAKE_UNSUPPORTED;
 }
 
 static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_result *result, const lake_error *err) {

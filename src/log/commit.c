@@ -61,6 +61,11 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
   return s;
 }
 
+/* The store says that it did nothing, and why it never will. */
+static bool is_refusal(lake_status s) {
+  return s == LAKE_DENIED || s == LAKE_UNSUPPORTED || s == LAKE_INVALID || s == LAKE_NOMEM;
+}
+
 /* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
  * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
 static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
@@ -70,10 +75,16 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
   lake_error cause = LAKE_ERROR_INIT;
   uint64_t wait_ns = 10u * 1000 * 1000;
   const uint64_t begin_ns = lki_now_ns(log->env);
+  bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
   for (;;) {
     lake_error back = LAKE_ERROR_INIT;
     lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
     if (result->attempt_count++ == 0) result->put_ns = lki_now_ns(log->env) - begin_ns;
+    if (!doubtful && is_refusal(s)) {
+      lki_error_copy(err, &cause);
+      return s;
+    }
+    doubtful = true;
     s = s == LAKE_OK ? check_alive(log, candidate, deadline, &back) : read_back(log, candidate, deadline, &back);
     if (s == LAKE_OK) return LAKE_OK;
     if (s == LAKE_AGAIN) {

@@ -150,6 +150,27 @@ static toxic_kind deny_data(void *ctx, toxic_op op, const char *key, uint64_t nt
   return *(bool *)ctx && op == TOXIC_PUT && strncmp(key, "data/", 5) == 0 ? TOXIC_DENIED : TOXIC_NONE;
 }
 
+static toxic_kind deny_manifests(void *ctx, toxic_op op, const char *key, uint64_t nth) {
+  (void)ctx, (void)nth;
+  return op == TOXIC_PUT_IF_ABSENT && strncmp(key, "manifest/", 9) == 0 ? TOXIC_DENIED : TOXIC_NONE;
+}
+
+/* A put that the store refuses is no riddle: the refusal is told at once, not UNCERTAIN at the deadline. */
+static void test_commit_denied(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_error err = LAKE_ERROR_INIT;
+  toxic *t = toxic_open(env, deny_manifests, NULL);
+  lake_namespace *ns = NULL;
+  lake_producer *p = NULL;
+  assert_ok(lake_namespace_create_store(env, toxic_store(t), NULL, test_deadline(env), &ns, &err), &err);
+  assert_status(lake_namespace_seal(ns, test_deadline(env), NULL, &err), LAKE_DENIED, &err);
+  assert_status(lake_producer_open(ns, "p", NULL, test_deadline(env), NULL, &p, &err), LAKE_DENIED, &err);
+  lake_namespace_close(ns);
+  toxic_close(t);
+  lake_env_close(env);
+}
+
 /* No rights to write: flush says so at once, the TGB stays, and goes through once the rights are there. */
 static void test_denied_then_granted(void **state) {
   (void)state;
@@ -178,6 +199,7 @@ static void test_denied_then_granted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_put_comes_back), cmocka_unit_test(test_denied_then_granted),
+                                     cmocka_unit_test(test_commit_denied),
                                      cmocka_unit_test(test_storm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
