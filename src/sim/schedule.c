@@ -178,6 +178,7 @@ static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
   lake_status s = lake_consumer_open(ns, &o, in(p, 30 * SECOND), &c, &err);
   if (s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID || s == LAKE_RECLAIMED)
     lki_check_fail(sc->check, "consumer d=%u: %s", role->d, err.text);
+  if (s != LAKE_OK) return;
   while (s == LAKE_OK || s == LAKE_TIMEOUT) {
     lake_batch batch;
     s = lake_consumer_next(c, in(p, 5 * SECOND), &batch, &err);
