@@ -384,11 +384,6 @@ static void test_claim_left_empty(void **state) {
   assert_text(f, "m/1", "next");
 }
 
-/* ---- killed writers ---- */
-
-#define KILL_COUNT 100
-#define BODY_BYTES ((size_t)60000)
-
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void) {

@@ -22,6 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define KILL_COUNT 100
+#define BODY_BYTES ((size_t)60000)
+
 /* A body tells its own length and content: 8 bytes of number, then a pattern that follows from it. */
 static void body_fill(unsigned char *body, size_t bytes, uint64_t number) {
   lki_rng rng = {number};
