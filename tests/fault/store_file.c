@@ -1,6 +1,6 @@
 /* The file: store on bad ground: read-only and full disks, links that lead out, truncated and foreign files,
- * a folder that vanishes, claims that a crash left in every state, and writers killed at any point. */
-#include "support/support.h"
+ * a folder that vanishes, claims that a crash left in every state. */
+#include "support/file_fixture.h"
 
 #include "base/buffer.h"
 #include "base/checksum.h"
@@ -22,68 +22,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-typedef struct fixture {
-  lake_env *env;
-  char root[PATH_MAX];
-  lki_file_store *fs;
-  lake_store *store;
-} fixture;
-
-static void open_store(fixture *f) {
-  const lake_store_ops *ops = NULL;
-  void *self = NULL;
-  lake_error err = LAKE_ERROR_INIT;
-  assert_ok(lki_store_file_open(f->env, f->root, &ops, &self, &err), &err);
-  f->fs = self;
-  assert_ok(lake_store_wrap(f->env, ops, self, "file", &f->store, &err), &err);
-}
-
-static int setup(void **state) {
-  fixture *f = calloc(1, sizeof *f);
-  assert_non_null(f);
-  assert_int_equal(lake_env_open(NULL, &f->env, NULL), LAKE_OK);
-  snprintf(f->root, sizeof f->root, "%s/root", test_scratch());
-  open_store(f);
-  *state = f;
-  return 0;
-}
-
-static int teardown(void **state) {
-  fixture *f = *state;
-  lake_store_close(f->store);
-  lake_env_close(f->env);
-  free(f);
-  return 0;
-}
-
-static lake_bytes text_bytes(const char *text) {
-  lake_bytes bytes = {text, strlen(text)};
-  return bytes;
-}
-
-static lake_status put(fixture *f, const char *key, const char *text, lake_error *err) {
-  return lki_store_put(f->store, key, text_bytes(text), test_deadline(f->env), err);
-}
-
-static lake_status create(fixture *f, const char *key, const char *text, lake_error *err) {
-  return lki_store_put_if_absent(f->store, key, text_bytes(text), test_deadline(f->env), err);
-}
-
-static lake_status get(fixture *f, const char *key, char *text, size_t room, lake_error *err) {
-  lake_buffer out;
-  lki_buffer_init_fixed(&out, f->env, text, room - 1);
-  lake_status s = lki_store_get(f->store, key, lki_range_whole(), &out, NULL, test_deadline(f->env), err);
-  if (s == LAKE_OK) text[out.bytes] = 0;
-  return s;
-}
-
-static void assert_text(fixture *f, const char *key, const char *want) {
-  char text[256];
-  lake_error err = LAKE_ERROR_INIT;
-  assert_ok(get(f, key, text, sizeof text, &err), &err);
-  assert_string_equal(text, want);
-}
 
 static const char *in_root(const fixture *f, const char *name) {
   static char path[PATH_MAX + 300];
@@ -446,155 +384,9 @@ static void test_claim_left_empty(void **state) {
   assert_text(f, "m/1", "next");
 }
 
-/* ---- killed writers ---- */
-
-#define KILL_COUNT 100
-#define BODY_BYTES ((size_t)60000)
-
-/* A body tells its own length and content: 8 bytes of number, then a pattern that follows from it. */
-static void body_fill(unsigned char *body, size_t bytes, uint64_t number) {
-  lki_rng rng = {number};
-  memcpy(body, &number, sizeof number);
-  for (size_t i = 8; i < bytes; i++) body[i] = (unsigned char)lki_rng_next(&rng);
-}
-
-static size_t body_bytes(uint64_t number) {
-  return BODY_BYTES + (size_t)(number % 1000);
-}
-
-static bool body_whole(const unsigned char *body, size_t bytes) {
-  static unsigned char want[BODY_BYTES + 1000];
-  uint64_t number;
-  if (bytes < 8) return false;
-  memcpy(&number, body, sizeof number);
-  if (bytes != body_bytes(number)) return false;
-  body_fill(want, bytes, number);
-  return memcmp(want, body, bytes) == 0;
-}
-
-typedef struct progress {
-  atomic_uint_fast64_t
-      next; /* number of the next object; the writer before may have got as far as making it */
-} progress;
-
-static void number_key(char key[64], uint64_t number) {
-  snprintf(key, 64, "k/%llu/%llu", (unsigned long long)number % 3, (unsigned long long)number);
-}
-
-static void write_until_killed(const char *root, lki_file_publish publish, progress *p) {
-  static unsigned char body[BODY_BYTES + 1000];
-  lake_env *env = NULL;
-  const lake_store_ops *ops = NULL;
-  void *self = NULL;
-  if (lake_env_open(NULL, &env, NULL) != LAKE_OK) _exit(3);
-  if (lki_store_file_open(env, root, &ops, &self, NULL) != LAKE_OK) _exit(3);
-  atomic_store(&((lki_file_store *)self)->publish, (int)publish);
-  for (;;) {
-    uint64_t number = atomic_load(&p->next);
-    char key[64];
-    number_key(key, number);
-    lake_bytes bytes = {body, body_bytes(number)};
-    body_fill(body, bytes.bytes, number);
-    lake_status s = ops->put_if_absent(self, key, bytes, test_deadline(env), NULL);
-    if (s != LAKE_OK && s != LAKE_EXISTS)
-      _exit(4); /* EXISTS: the writer before was killed behind its create */
-    if (ops->put(self, "latest", bytes, test_deadline(env), NULL) != LAKE_OK) _exit(4);
-    atomic_store(&p->next, number + 1);
-  }
-}
-
-typedef struct whole_check {
-  fixture *f;
-  lake_buffer out;
-  int count;
-  int broken_count;
-} whole_check;
-
-static bool check_whole(void *ctx, const char *key, uint64_t object_bytes) {
-  whole_check *w = ctx;
-  lake_error err = LAKE_ERROR_INIT;
-  w->count++;
-  lake_status s =
-      lki_store_get(w->f->store, key, lki_range_whole(), &w->out, NULL, test_deadline(w->f->env), &err);
-  if (s != LAKE_OK || w->out.bytes != object_bytes || !body_whole(w->out.data, w->out.bytes)) {
-    print_error("%s: %s %s\n", key, lake_status_name(s), err.text);
-    w->broken_count++;
-  }
-  return true;
-}
-
-/* What the dead writer may have been at is absent or whole. */
-static void check_after_kill(whole_check *w, uint64_t number) {
-  char key[64];
-  number_key(key, number);
-  const char *const keys[] = {key, "latest"};
-  for (int i = 0; i < 2; i++) {
-    lake_object_info info = {0};
-    lake_error err = LAKE_ERROR_INIT;
-    lake_status s = lki_store_head(w->f->store, keys[i], &info, test_deadline(w->f->env), &err);
-    if (s == LAKE_NOTFOUND) continue;
-    assert_ok(s, &err);
-    check_whole(w, keys[i], info.object_bytes);
-  }
-  assert_int_equal(w->broken_count, 0);
-}
-
-static void check_killed_writers(fixture *f, lki_file_publish publish) {
-  progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  assert_ptr_not_equal(p, MAP_FAILED);
-  lki_rng rng = {test_seed()};
-  whole_check w = {.f = f};
-  lki_buffer_init(&w.out, f->env, (size_t)1 << 20);
-  fflush(NULL);
-  for (int i = 0; i < KILL_COUNT; i++) {
-    uint64_t goal = atomic_load(&p->next) + lki_rng_below(&rng, 3);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) write_until_killed(f->root, publish, p);
-    int code = 0;
-    pid_t ended = 0;
-    while (atomic_load(&p->next) < goal && (ended = waitpid(pid, &code, WNOHANG)) == 0) sched_yield();
-    for (uint64_t yields = lki_rng_below(&rng, 400); yields > 0; yields--) sched_yield();
-    if (ended == 0) {
-      kill(pid, SIGKILL);
-      assert_int_equal(waitpid(pid, &code, 0), pid);
-    }
-    assert_true(
-        WIFSIGNALED(code)); /* it did not end by itself: every writer succeeded after the kill before */
-    assert_int_equal(WTERMSIG(code), SIGKILL);
-    check_after_kill(&w, atomic_load(&p->next));
-  }
-  w.count = 0;
-  lake_error err = LAKE_ERROR_INIT;
-  assert_ok(lki_store_list(f->store, "", NULL, check_whole, &w, test_deadline(f->env), &err), &err);
-  assert_int_equal(w.broken_count, 0);
-  /* Every acknowledged object is there: numbers below next, and "latest". */
-  uint64_t next = atomic_load(&p->next);
-  for (uint64_t number = 0; number < next; number++) {
-    char key[64];
-    lake_object_info info;
-    number_key(key, number);
-    assert_ok(lki_store_head(f->store, key, &info, test_deadline(f->env), &err), &err);
-    assert_int_equal(info.object_bytes, body_bytes(number));
-  }
-  assert_true(next > 20);
-  assert_true((uint64_t)w.count >= next);
-  lki_buffer_free(&w.out);
-  munmap(p, sizeof *p);
-}
-
-static void test_killed_writers_link(void **state) {
-  check_killed_writers(*state, LKI_PUBLISH_LINK);
-}
-static void test_killed_writers_rename(void **state) {
-  check_killed_writers(*state, LKI_PUBLISH_RENAME);
-}
-static void test_killed_writers_claim(void **state) {
-  check_killed_writers(*state, LKI_PUBLISH_CLAIM);
-}
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void) {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(test_read_only),
       TEST(test_folder_without_permission),
@@ -611,9 +403,6 @@ int main(void) {
       TEST(test_claim_left_with_its_body),
       TEST(test_claim_left_by_a_loser),
       TEST(test_claim_left_empty),
-      TEST(test_killed_writers_link),
-      TEST(test_killed_writers_rename),
-      TEST(test_killed_writers_claim),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
