@@ -33,6 +33,7 @@ typedef enum lake_commit_policy {
   LAKE_POLICY_FIXED10 = 2,  /* every 10 TGBs */
   LAKE_POLICY_FIXED100 = 3, /* every 100 TGBs */
   LAKE_POLICY_INCR = 4,     /* start at 10, one more on each conflict */
+  LAKE_POLICY_CARRY = 6,    /* DAC, and each commit carries what the others have announced */
   LAKE_POLICY_AIMD = 5      /* additive increase on success, half on conflict, as the paper's section 7.1 */
 } lake_commit_policy;
 
@@ -52,6 +53,8 @@ typedef struct lake_producer_stats {
   uint64_t commit_count;    /* attempts that won */
   uint64_t gap_ns;          /* the gap that the policy chose last */
   uint64_t manifest_bytes;  /* of the last manifest written */
+  uint64_t carried_count;   /* own TGBs that another producer's commit made visible */
+  uint64_t cargo_count;     /* others' TGBs that commits of this producer made visible */
 } lake_producer_stats;
 
 /** Open a producer: claim the next epoch of its id by a commit; the older incarnation is fenced from then on.

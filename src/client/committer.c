@@ -6,6 +6,7 @@
 void lki_pending_free(lake_env *env, lki_pending *pending) {
   if (pending == NULL) return;
   lki_buffer_free(&pending->object);
+  lki_free(env, pending->announced);
   lki_arena_free(&pending->arena);
   lki_free(env, pending);
 }
@@ -50,12 +51,37 @@ static void build_change_locked(lake_producer *p) {
                             .state = {last->state, last->state_bytes}};
 }
 
+/* Its announcement has served; without memory for a note it stays until reclaim finds it. */
+static void withdraw_locked(lake_producer *p, lki_pending *pending) {
+  if (pending->announced == NULL) return;
+  lki_withdrawal *w = lki_alloc(p->env, sizeof *w);
+  if (w == NULL) return;
+  *w = (lki_withdrawal){p->synced.withdrawals, pending->announced};
+  pending->announced = NULL;
+  p->synced.withdrawals = w;
+}
+
+/* Removes the announcements of what is committed. Called and returns with the lock held. */
+static void withdraw_all_locked(lake_producer *p) {
+  while (p->synced.withdrawals != NULL && !p->synced.closing) {
+    lki_withdrawal *w = p->synced.withdrawals;
+    p->synced.withdrawals = w->next;
+    lki_unlock(p->env, p->synced.lock);
+    lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+    (void)lki_store_remove(p->ns->store, w->key, deadline, NULL);
+    lki_free(p->env, w->key);
+    lki_free(p->env, w);
+    lki_lock(p->env, p->synced.lock);
+  }
+}
+
 /* Drops what the manifest shows as committed. */
 static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
   int64_t i = lki_manifest_find_producer(manifest, p->id);
   if (i < 0 || manifest->producers[i].epoch != p->epoch) return;
   while (p->synced.committed < manifest->producers[i].next_seq && p->synced.committed < p->synced.durable_end) {
     lki_pending **slot = &p->synced.ring[p->synced.committed % p->pending_count_max];
+    withdraw_locked(p, *slot);
     lki_pending_free(p->env, *slot);
     *slot = NULL;
     p->synced.committed++;
@@ -97,27 +123,70 @@ static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_re
   lki_broadcast(p->env, p->synced.progress);
 }
 
+/* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7), and see
+ * what others have carried meanwhile. False: nothing is left to commit. Called and returns with the lock held. */
+static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *cargo) {
+  if (p->synced.policy.active <= 1) return true;
+  lki_unlock(p->env, p->synced.lock);
+  lki_manifest *view = lki_log_view(p->ns->log);
+  if (p->carries) *cargo = lki_collect_cargo(p, view, arena); /* before the look: the fragile window stays short */
+  lki_manifest_release(view);
+  lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+  (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
+  view = lki_log_view(p->ns->log);
+  lki_lock(p->env, p->synced.lock);
+  const uint64_t before = p->synced.committed;
+  settle_locked(p, view);
+  if (p->synced.committed > before) {
+    p->synced.stats.carried_count += p->synced.committed - before;
+    lki_broadcast(p->env, p->synced.progress);
+  }
+  lki_manifest_release(view);
+  return p->synced.durable_end > p->synced.committed;
+}
+
+static uint64_t cargo_taken(const lki_manifest *before, const lki_manifest *after, uint64_t own_count) {
+  const uint64_t added = after->next_step - before->next_step;
+  return added > own_count ? added - own_count : 0;
+}
+
+/* One attempt with all that goes before it. Called and returns with the lock held. */
+static void attempt_locked(lake_producer *p) {
+  lki_arena arena;
+  lki_arena_init(&arena, p->env);
+  lki_cargo cargo = {NULL, 0};
+  if (!look_first_locked(p, &arena, &cargo)) {
+    p->synced.last_attempt_ns = lki_now_ns(p->env); /* the next own attempt is a gap away again */
+    lki_arena_free(&arena);
+    return;
+  }
+  build_change_locked(p);
+  lki_unlock(p->env, p->synced.lock);
+  lake_error err = LAKE_ERROR_INIT;
+  lki_commit_result result;
+  lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+  lki_manifest *base = lki_log_view(p->ns->log);
+  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, deadline, &result, &err);
+  lki_lock(p->env, p->synced.lock);
+  if (s == LAKE_OK && result.manifest->version == base->version + 1)
+    p->synced.stats.cargo_count += cargo_taken(base, result.manifest, p->change->descriptor_count);
+  conclude_locked(p, s, &result, &err);
+  lki_manifest_release(base);
+  lki_manifest_release(result.manifest);
+  lki_arena_free(&arena);
+}
+
 void lki_producer_commit_main(void *arg) {
   lake_producer *p = arg;
   lki_lock(p->env, p->synced.lock);
   while (!p->synced.closing) {
     const uint64_t at_ns = next_attempt_locked(p);
-    if (at_ns > lki_now_ns(p->env)) {
+    if (at_ns <= lki_now_ns(p->env))
+      attempt_locked(p);
+    else if (p->synced.withdrawals != NULL)
+      withdraw_all_locked(p);
+    else
       lki_wait(p->env, p->synced.work, p->synced.lock, at_ns); /* ended by upload, flush, close or the time */
-      continue;
-    }
-    build_change_locked(p);
-    const bool crowded = p->synced.policy.active > 1;
-    lki_unlock(p->env, p->synced.lock);
-    lake_error err = LAKE_ERROR_INIT;
-    lki_commit_result result;
-    lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
-    /* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7). */
-    if (crowded) (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
-    lake_status s = lki_log_try(p->ns->log, p->change, p->writer, deadline, &result, &err);
-    lki_lock(p->env, p->synced.lock);
-    conclude_locked(p, s, &result, &err);
-    lki_manifest_release(result.manifest);
   }
   lki_unlock(p->env, p->synced.lock);
 }

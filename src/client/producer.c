@@ -25,6 +25,12 @@ static void free_producer(lake_producer *p) {
     for (uint64_t seq = p->synced.committed; seq < p->synced.next; seq++)
       lki_pending_free(env, p->synced.ring[seq % p->pending_count_max]);
   lki_free(env, p->synced.ring);
+  while (p->synced.withdrawals != NULL) {
+    lki_withdrawal *w = p->synced.withdrawals;
+    p->synced.withdrawals = w->next;
+    lki_free(env, w->key);
+    lki_free(env, w);
+  }
   lki_cond_close(env, p->synced.work);
   lki_cond_close(env, p->synced.progress);
   lki_mutex_close(env, p->synced.lock);
@@ -45,6 +51,7 @@ static lake_producer *new_producer(lake_namespace *ns, const char *id, const lak
   p->upload_bytes_max = o->upload_bytes_max;
   p->pending_count_max = o->pending_count_max;
   p->synced.policy = *policy;
+  p->carries = policy->kind == LKI_POLICY_CARRY;
   p->id = lki_strdup(env, id);
   p->upload_threads = lki_new(env, sizeof(lki_thread *) * o->upload_threads);
   p->change = lki_new(env, sizeof *p->change);

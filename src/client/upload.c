@@ -19,8 +19,10 @@ static void upload_locked(lake_producer *p, lki_pending *item) {
     lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
     lake_status s = lki_tgb_write(p->ns->store, p->id, p->epoch, item->seq, lki_buffer_view(&item->object), deadline,
                                   &err);
+    char *announced = s == LAKE_OK && p->carries ? lki_announce(p, item) : NULL;
     lki_lock(p->env, p->synced.lock);
     if (s == LAKE_OK) {
+      item->announced = announced;
       p->synced.upload_bytes -= item->object.bytes;
       lki_buffer_free(&item->object);
       item->durable = true;

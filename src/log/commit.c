@@ -69,17 +69,17 @@ static bool is_refusal(lake_status s) {
 /* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
  * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
 static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
-                                   lake_deadline deadline, lki_commit_result *result, lake_error *err) {
+                                   uint64_t begin_ns, lake_deadline deadline, lki_commit_result *result,
+                                   lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, candidate->version);
   lake_error cause = LAKE_ERROR_INIT;
   uint64_t wait_ns = 10u * 1000 * 1000;
-  const uint64_t begin_ns = lki_now_ns(log->env);
   bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
   for (;;) {
     lake_error back = LAKE_ERROR_INIT;
     lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
-    if (result->attempt_count++ == 0) result->put_ns = lki_now_ns(log->env) - begin_ns;
+    if (result->attempt_count++ == 0) result->tau_ns = lki_now_ns(log->env) - begin_ns;
     if (!doubtful && is_refusal(s)) {
       lki_error_copy(err, &cause);
       return s;
@@ -113,8 +113,8 @@ static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadlin
   lki_buffer_free(&bytes);
 }
 
-lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
-                        lki_commit_result *result, lake_error *err) {
+lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
+                        lake_deadline deadline, lki_commit_result *result, lake_error *err) {
   memset(result, 0, sizeof *result);
   lki_manifest *base = NULL, *candidate = NULL;
   lki_arena arena;
@@ -130,15 +130,16 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
   lki_unlock(log->env, log->synced.lock);
   lake_status s = opened ? LAKE_OK : lki_log_refresh(log, deadline, NULL, err);
   if (s != LAKE_OK) goto done;
-  base = lki_log_view(log);
-  const uint64_t begin_ns = lki_now_ns(log->env);
+  lki_lock(log->env, log->synced.lock);
+  base = lki_manifest_retain(log->synced.view);
+  const uint64_t begin_ns = log->synced.looked_ns > 0 ? log->synced.looked_ns : lki_now_ns(log->env);
+  log->synced.looked_ns = 0; /* a base that was looked at long ago tells nothing about the store's pace */
+  lki_unlock(log->env, log->synced.lock);
   s = lki_log_seal_runs(log, base, &arena, deadline, &sealing, err);
-  if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, &sealing, &stamp, &candidate, err);
+  if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, cargo, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
   if (s != LAKE_OK) goto done;
-  const uint64_t built_ns = lki_now_ns(log->env) - begin_ns;
-  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), deadline, result, err);
-  result->tau_ns = built_ns + result->put_ns;
+  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), begin_ns, deadline, result, err);
   if (s == LAKE_OK) {
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
@@ -162,7 +163,7 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
                            lki_commit_result *result, lake_error *err) {
   uint32_t attempts = 0;
   for (;;) { /* bounded by the deadline; every lost race means that another writer won one */
-    lake_status s = lki_log_try(log, change, writer, deadline, result, err);
+    lake_status s = lki_log_try(log, change, NULL, writer, deadline, result, err);
     attempts += result->attempt_count;
     result->attempt_count = attempts;
     if (s != LAKE_AGAIN) return s;

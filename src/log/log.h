@@ -17,8 +17,7 @@ typedef struct lki_commit_result {
   lki_manifest *manifest;  /* retained: the one that was written (OK), else the newest known; never NULL */
   uint32_t attempt_count;  /* conditional puts sent */
   uint64_t manifest_bytes; /* of the manifest that was written */
-  uint64_t put_ns;         /* the first conditional put took */
-  uint64_t tau_ns;         /* from taking the base to the end of that put: the fragile window */
+  uint64_t tau_ns;         /* the fragile window: from the look that showed the base to be the newest to the put's end */
 } lki_commit_result;
 
 /* schema and store are borrowed and must outlive the log. */
@@ -34,12 +33,13 @@ lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline,
 lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
                                  lake_error *err);
 
-/* One attempt: apply the change to the newest known manifest and create the next version.
+/* One attempt: apply the change, and the cargo on top (may be NULL), to the newest known manifest and create the next
+ * version.
  * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer. FENCED, END,
  * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
  * release result->manifest. */
-lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
-                        lki_commit_result *result, lake_error *err);
+lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
+                        lake_deadline deadline, lki_commit_result *result, lake_error *err);
 /* Attempts until the change is in or refused, or the deadline; waits a random time of up to one turn of the active
  * writers between attempts. Never AGAIN. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,

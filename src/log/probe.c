@@ -64,10 +64,18 @@ lki_manifest *lki_log_view(lki_log *log) {
   return view;
 }
 
+/* The next request may be the one that shows where the versions end. */
+static void note_look(lki_log *log) {
+  lki_lock(log->env, log->synced.lock);
+  log->synced.looked_ns = lki_now_ns(log->env);
+  lki_unlock(log->env, log->synced.lock);
+}
+
 static lake_status exists(lki_log *log, uint64_t version, lake_deadline deadline, bool *yes, lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, version);
   lake_error local = LAKE_ERROR_INIT;
+  note_look(log);
   lake_status s = lki_store_head(log->store, name, NULL, deadline, &local);
   *yes = s == LAKE_OK;
   if (s == LAKE_OK || s == LAKE_NOTFOUND) return LAKE_OK;
@@ -216,6 +224,7 @@ static lake_status look(lki_log *log, uint64_t from, manner how, lake_deadline d
   lake_status s = how.use_hint ? lki_log_read_hint(log, deadline, &hint) : LAKE_OK;
   if (s != LAKE_OK) return lki_fail(err, s, "reading %s: the deadline passed", LKI_NAME_HINT);
   if (hint > start && hint < UINT64_MAX) start = hint;
+  note_look(log);
   s = lki_log_load(log, start + 1, deadline, &manifest, &local);
   if (s == LAKE_NOTFOUND && start == from)
     return how.check_boundary ? nothing_at(log, start + 1, deadline, err) : LAKE_OK;

@@ -15,7 +15,7 @@ lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, d
   p.delta = delta == 0 ? 0.1 : delta;
   p.alpha = alpha == 0 ? 0.2 : alpha;
   p.rho = rho == 0 ? 0.1 : rho;
-  if (kind > LKI_POLICY_AIMD) return lki_fail(err, LAKE_INVALID, "commit policy %u is unknown", kind);
+  if (kind > LKI_POLICY_CARRY) return lki_fail(err, LAKE_INVALID, "commit policy %u is unknown", kind);
   if (!(p.epsilon > 0 && p.epsilon < 1 && p.delta > 0 && p.delta < 1 && p.alpha > 0 && p.alpha <= 1 && p.rho >= 0 &&
         p.rho <= 1))
     return lki_fail(err, LAKE_INVALID, "DAC: epsilon, delta in (0,1), alpha in (0,1], rho in [0,1]; got %g %g %g %g",
@@ -26,6 +26,10 @@ lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, d
   return LAKE_OK;
 }
 
+static bool paces_by_gap(const lki_policy *policy) {
+  return policy->kind == LKI_POLICY_DAC || policy->kind == LKI_POLICY_CARRY;
+}
+
 void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t active, double unit) {
   /* Eq. 6, whatever the outcome. The first observation is taken whole: from zero the average would need a dozen
    * attempts to reach the truth and meanwhile ask for gaps that are far too short. */
@@ -34,7 +38,7 @@ void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t 
   if (observed > believable) observed = believable;
   policy->tau_ns = policy->tau_ns == 0 ? observed : (1 - policy->alpha) * policy->tau_ns + policy->alpha * observed;
   policy->active = active;
-  if (policy->kind == LKI_POLICY_DAC) {
+  if (paces_by_gap(policy)) {
     double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */
     double cost = (1 - policy->delta) * policy->tau_ns / policy->delta;                                  /* Eq. 8 */
     double gap = fmax(fmax(conflict, 0), cost);                                                          /* Eq. 9 */
@@ -49,7 +53,7 @@ void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t 
 
 bool lki_policy_due(const lki_policy *policy, uint64_t since_ns, uint64_t pending) {
   if (pending == 0) return false;
-  if (policy->kind == LKI_POLICY_DAC) return since_ns >= policy->gap_ns;
+  if (paces_by_gap(policy)) return since_ns >= policy->gap_ns;
   return (double)pending >= policy->interval;
 }
 

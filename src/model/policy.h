@@ -7,7 +7,7 @@
 
 typedef enum lki_policy_kind {
   LKI_POLICY_DAC = 0, LKI_POLICY_NAIVE = 1, LKI_POLICY_FIXED10 = 2, LKI_POLICY_FIXED100 = 3, LKI_POLICY_INCR = 4,
-  LKI_POLICY_AIMD = 5
+  LKI_POLICY_AIMD = 5, LKI_POLICY_CARRY = 6 /* paces as DAC does */
 } lki_policy_kind;
 
 typedef struct lki_policy {

@@ -103,6 +103,7 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
   lake_error err = LAKE_ERROR_INIT;
   lake_producer_options o = LAKE_PRODUCER_OPTIONS_INIT;
   o.upload_threads = 1 + (uint32_t)(lki_random_u64(lki_process_env(p)) % 2);
+  o.policy = lki_random_u64(lki_process_env(p)) % 3 == 0 ? LAKE_POLICY_DAC : LAKE_POLICY_CARRY;
   o.pending_count_max = 2 + (uint32_t)(lki_random_u64(lki_process_env(p)) % 6);
   lake_producer *producer = NULL;
   lake_producer_resume resume;
