@@ -125,14 +125,14 @@ static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_re
 
 /* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7), and see
  * what others have carried meanwhile. False: nothing is left to commit. Called and returns with the lock held. */
-static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *cargo) {
-  if (p->synced.policy.active <= 1) return true;
+static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *cargo, uint64_t *looked_ns) {
+  if (p->synced.policy.active <= 1 && !p->synced.last_lost) return true;
   lki_unlock(p->env, p->synced.lock);
   lki_manifest *view = lki_log_view(p->ns->log);
   if (p->carries) *cargo = lki_collect_cargo(p, view, arena); /* before the look: the fragile window stays short */
   lki_manifest_release(view);
   lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
-  (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
+  (void)lki_log_look(p->ns->log, deadline, looked_ns, NULL);
   view = lki_log_view(p->ns->log);
   lki_lock(p->env, p->synced.lock);
   const uint64_t before = p->synced.committed;
@@ -155,7 +155,8 @@ static void attempt_locked(lake_producer *p) {
   lki_arena arena;
   lki_arena_init(&arena, p->env);
   lki_cargo cargo = {NULL, 0};
-  if (!look_first_locked(p, &arena, &cargo)) {
+  uint64_t looked_ns = 0;
+  if (!look_first_locked(p, &arena, &cargo, &looked_ns)) {
     p->synced.last_attempt_ns = lki_now_ns(p->env); /* the next own attempt is a gap away again */
     lki_arena_free(&arena);
     return;
@@ -166,7 +167,7 @@ static void attempt_locked(lake_producer *p) {
   lki_commit_result result;
   lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
   lki_manifest *base = lki_log_view(p->ns->log);
-  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, deadline, &result, &err);
+  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, looked_ns, deadline, &result, &err);
   lki_lock(p->env, p->synced.lock);
   if (s == LAKE_OK && result.manifest->version == base->version + 1)
     p->synced.stats.cargo_count += cargo_taken(base, result.manifest, p->change->descriptor_count);

@@ -114,7 +114,7 @@ static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadlin
 }
 
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
-                        lake_deadline deadline, lki_commit_result *result, lake_error *err) {
+                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err) {
   memset(result, 0, sizeof *result);
   lki_manifest *base = NULL, *candidate = NULL;
   lki_arena arena;
@@ -132,9 +132,8 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo 
   if (s != LAKE_OK) goto done;
   lki_lock(log->env, log->synced.lock);
   base = lki_manifest_retain(log->synced.view);
-  const uint64_t begin_ns = log->synced.looked_ns > 0 ? log->synced.looked_ns : lki_now_ns(log->env);
-  log->synced.looked_ns = 0; /* a base that was looked at long ago tells nothing about the store's pace */
   lki_unlock(log->env, log->synced.lock);
+  const uint64_t begin_ns = looked_ns > 0 ? looked_ns : lki_now_ns(log->env);
   s = lki_log_seal_runs(log, base, &arena, deadline, &sealing, err);
   if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, cargo, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
@@ -144,11 +143,6 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo 
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
     update_hint(log, candidate, deadline);
-  }
-  if (s == LAKE_AGAIN) {
-    /* Catch up with whoever else went on meanwhile: the next attempt should start from the newest. */
-    lake_status r = lki_log_refresh(log, deadline, NULL, err);
-    if (r != LAKE_OK) s = r;
   }
 done:
   result->manifest = s == LAKE_OK ? lki_manifest_retain(candidate) : lki_log_view(log);
@@ -163,7 +157,15 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
                            lki_commit_result *result, lake_error *err) {
   uint32_t attempts = 0;
   for (;;) { /* bounded by the deadline; every lost race means that another writer won one */
-    lake_status s = lki_log_try(log, change, NULL, writer, deadline, result, err);
+    /* From the newest: a base from before the wait has lost already. */
+    uint64_t looked_ns = 0;
+    lake_status s = lki_log_look(log, deadline, &looked_ns, err);
+    if (s == LAKE_OK) {
+      s = lki_log_try(log, change, NULL, writer, looked_ns, deadline, result, err);
+    } else {
+      memset(result, 0, sizeof *result);
+      result->manifest = lki_log_view(log);
+    }
     attempts += result->attempt_count;
     result->attempt_count = attempts;
     if (s != LAKE_AGAIN) return s;

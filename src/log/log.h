@@ -33,15 +33,20 @@ lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline,
 lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
                                  lake_error *err);
 
+/* Refresh for an attempt: until a look finds nothing newer, so that between that look and the put nothing else is asked.
+ * *looked_ns: when it was sent; that is where the fragile window begins. */
+lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_ns, lake_error *err);
+
 /* One attempt: apply the change, and the cargo on top (may be NULL), to the newest known manifest and create the next
- * version.
- * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer. FENCED, END,
+ * version. looked_ns: from lki_log_look for this attempt; 0: there was none.
+ * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer, but not
+ * the newest for certain. FENCED, END,
  * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
  * release result->manifest. */
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
-                        lake_deadline deadline, lki_commit_result *result, lake_error *err);
-/* Attempts until the change is in or refused, or the deadline; waits a random time of up to one turn of the active
- * writers between attempts. Never AGAIN. */
+                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err);
+/* Attempts until the change is in or refused, or the deadline, each from a fresh look; waits a random time of up to one
+ * turn of the active writers between attempts. Never AGAIN. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err);
 

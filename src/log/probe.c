@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #define LIST_COUNT_MAX 1000u       /* keys of one page of any store */
+#define LOOKS_MAX 4                /* before an attempt is made all the same: others commit faster than we can look */
 #define MISSES_BETWEEN_CHECKS 8u /* refreshes that found nothing, to one look at the boundary */
 
 typedef struct manifest_check {
@@ -250,7 +251,7 @@ lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed,
    * reader that was far behind last time, as a writer among many is, begins at the hint. */
   const manner how = {.use_hint = !opened || log->synced.lag > 2,
                       .may_list = !opened,
-                      .check_boundary = log->synced.miss_count % MISSES_BETWEEN_CHECKS == 0};
+                      .check_boundary = !opened || log->synced.miss_count % MISSES_BETWEEN_CHECKS == 1};
   lki_unlock(log->env, log->synced.lock);
   if (changed != NULL) *changed = false;
   lake_status s = look(log, before, how, deadline, err);
@@ -263,4 +264,14 @@ lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed,
   lki_unlock(log->env, log->synced.lock);
   if (changed != NULL) *changed = moved;
   return LAKE_OK;
+}
+
+lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_ns, lake_error *err) {
+  bool moved = true;
+  lake_status s = LAKE_OK;
+  for (int i = 0; i < LOOKS_MAX && moved && s == LAKE_OK; i++) s = lki_log_refresh(log, deadline, &moved, err);
+  lki_lock(log->env, log->synced.lock);
+  if (s == LAKE_OK) *looked_ns = log->synced.looked_ns;
+  lki_unlock(log->env, log->synced.lock);
+  return s;
 }

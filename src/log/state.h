@@ -17,7 +17,7 @@ struct lki_log {
     lki_manifest *view;      /* never NULL */
     bool opened;             /* the newest version was looked for once */
     uint32_t miss_count;     /* refreshes in a row that found nothing new */
-    uint64_t looked_ns;      /* when the request was sent that showed the view to be the newest; 0: used up */
+    uint64_t looked_ns;      /* when the request was sent that showed the view to be the newest */
     uint64_t lag;            /* versions that the last refresh moved on */
     lki_segment *root;       /* the root segment used last, or NULL */
     lki_segment_ref root_ref;
