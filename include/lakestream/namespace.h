@@ -181,7 +181,9 @@ LAKE_API lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadl
  *  @param checkpoint name of the checkpoint, such as "step-000120"; the same rules.
  *  @param cursor text from lake_consumer_cursor().
  *  Ownership: copied. Blocks: until the store answered or the deadline. Threads: any. MPI: local; one rank writes.
- *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), UNAVAILABLE, TIMEOUT.
+ *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), RECLAIMED (the cursor's step was deleted),
+ *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands, call again to learn
+ *  whether it holds), UNAVAILABLE, TIMEOUT.
  *  Source: paper section 5.3.
  */
 LAKE_API lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint,
