@@ -248,6 +248,67 @@ static void test_damaged_pin(void **state) {
   lake_env_close(env);
 }
 
+/* A reclaimer crashed between its line and its commit. A pin below its line waits for the versions that the line was
+ * meant for, whoever makes them, and no clock; reclaim clears it away once it is void. */
+static void test_left_over_line(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_namespace *ns = tgb_namespace_new(env, "mem:line", 4, 4);
+  static tgb_mark marks[30];
+  tgb_claim(ns, 1);
+  append_steps(ns, marks, 0, 20); /* version 21 */
+  const lki_line line = {15, 23, 99};
+  char name[LKI_NAME_BYTES];
+  lki_name_line(name, &line);
+  assert_string_equal(name, "boundary/line/00000000000000000015-00000000000000000023-0000000000000063");
+  assert_ok(lki_store_put(ns->store, name, (lake_bytes){"x", 1}, test_deadline(env), &err), &err);
+  assert_ok(tgb_pin(ns, "above", 15, lake_deadline_after_ms(env, 0), &err), &err);
+  assert_status(tgb_pin(ns, "below", 14, lake_deadline_after_ms(env, 0), &err), LAKE_UNCERTAIN, &err);
+  assert_non_null(strstr(err.text, "reclaim is about to trim to step 15 (undecided up to version 23, now 21)"));
+  /* Its pin stands all the same: nobody who lists it trims past it. */
+  lake_reclaim_report r = reclaim(ns, false, 0); /* version 22 */
+  assert_int_equal(r.first_live_step, 14);
+  assert_int_equal(tgb_count_objects(ns, "boundary/line/").count, 1);
+  assert_status(tgb_pin(ns, "below", 14, lake_deadline_after_ms(env, 0), &err), LAKE_UNCERTAIN, &err);
+  append_steps(ns, marks, 20, 21); /* version 23 */
+  assert_ok(tgb_pin(ns, "below", 14, lake_deadline_after_ms(env, 0), &err), &err);
+  /* The crashed one was only asleep: it is too late. */
+  lki_change change = {.kind = LKI_CHANGE_TRIM, .first_live_step = line.step, .version_max = line.version_max};
+  lki_commit_result result;
+  assert_status(lki_log_commit(ns->log, &change, "sleeper", test_deadline(env), &result, &err), LAKE_FENCED, &err);
+  assert_non_null(strstr(err.text, "was declared up to version 23, and version 23 is there"));
+  lki_manifest_release(result.manifest);
+  reclaim(ns, false, 0);
+  assert_int_equal(tgb_count_objects(ns, "boundary/line/").count, 0);
+  assert_int_equal(tgb_check_all(ns, marks, 21), 14);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
+/* A pin below the first live step, left by a creator that crashed before it learnt so, holds nothing up. */
+static void test_void_pin(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_namespace *ns = tgb_namespace_new(env, "mem:voidpin", 4, 4);
+  static tgb_mark marks[30];
+  tgb_claim(ns, 1);
+  append_steps(ns, marks, 0, 30);
+  reclaim(ns, false, 20);
+  const lki_pin pin = {ns->schema->namespace_id, 5, 5, 0};
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, env, 65536);
+  assert_ok(lki_pin_encode(&pin, &bytes, &err), &err);
+  assert_ok(lki_store_put(ns->store, "watermark/g/crashed.json", lki_buffer_view(&bytes), test_deadline(env), &err), &err);
+  assert_ok(tgb_pin(ns, "good", 25, test_deadline(env), &err), &err);
+  lake_reclaim_report r = reclaim(ns, false, 0);
+  assert_int_equal(r.void_pin_count, 1);
+  assert_int_equal(r.pin_count, 1);
+  assert_int_equal(r.first_live_step, 25);
+  lki_buffer_free(&bytes);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
 /* A sealed stream is reclaimed like any other, to its end. */
 static void test_sealed(void **state) {
   (void)state;
@@ -300,6 +361,10 @@ static void test_bounded(void **state) {
                 1.2 * (double)manifests_first.bytes / (double)manifests_first.count);
   }
   assert_int_equal(tgb_check_all(ns, marks, 10000), 9800);
+  /* Nor does a root refer to what is long dead: at most one folded child reaches down. */
+  lki_manifest *view = lki_log_view(ns->log);
+  assert_true(view->segment_count > 0 && view->segments[0].first_step >= 8000);
+  lki_manifest_release(view);
   lake_namespace_close(ns);
   lake_env_close(env);
 }
@@ -308,6 +373,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pins_keep),   cmocka_unit_test(test_baseline), cmocka_unit_test(test_orphans),
       cmocka_unit_test(test_lost_segment), cmocka_unit_test(test_dry_run),  cmocka_unit_test(test_damaged_pin),
+      cmocka_unit_test(test_left_over_line), cmocka_unit_test(test_void_pin),
       cmocka_unit_test(test_sealed),      cmocka_unit_test(test_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

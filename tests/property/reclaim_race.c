@@ -13,7 +13,7 @@
 
 #define STEPS 21u /* committed before the race */
 #define PARTIES 3
-#define PIECES 6
+#define PIECES 7
 
 /* Who may run: party `turn`, for `left` more operations. */
 typedef struct baton {
@@ -129,7 +129,7 @@ static void race_start(race *r, act_fn *a, act_fn *b, act_fn *c, baton *stick) {
 
 /* A does so many operations, B so many, then A to its end, then B. */
 static void race_run(race *r, act_fn *a, act_fn *b, uint64_t a_operations, uint64_t b_operations) {
-  baton stick = {.pieces = {{0, a_operations}, {1, b_operations}, {0, UINT64_MAX}, {1, UINT64_MAX}, {2, 0}, {1, UINT64_MAX}}};
+  baton stick = {.pieces = {{0, a_operations}, {1, b_operations}, {0, UINT64_MAX}, {2, 0}, {2, 0}, {2, 0}, {1, UINT64_MAX}}};
   race_start(r, a, b, NULL, &stick);
 }
 
@@ -192,25 +192,49 @@ static void test_pin_against_reclaim(void **state) {
   assert_true(outcomes[0][2] > 0);
 }
 
-/* A reclaimer stands somewhere on its way, a pin is under way, a second reclaimer comes and goes or stops, and then
- * the pin is told first. */
+/* A reclaimer stands somewhere on its way, and a second one; a pin comes and stops; the second goes on; and then the
+ * pin is told first. */
 static void test_pin_between_reclaimers(void **state) {
   (void)state;
   unsigned outcomes[3] = {0}, schedules = 0;
-  for (uint64_t i = 3; i < 20; i++)
-    for (uint64_t j = 3; j < 10; j++)
-      for (uint64_t k = 3; k < 20; k++, schedules++) {
-        race r;
-        baton stick = {.pieces = {{0, i}, {1, j}, {2, k}, {1, UINT64_MAX}, {0, UINT64_MAX}, {2, UINT64_MAX}}};
-        race_start(&r, act_reclaim, act_pin, act_reclaim, &stick);
-        assert_ok(r.a.status, &r.a.err);
-        assert_ok(r.c.status, &r.c.err);
-        count(r.b.status, outcomes);
-        check_pin(&r, &r.b, i * 100 + j, k);
-        race_end(&r);
-      }
+  for (uint64_t i = 6; i < 15; i++)
+    for (uint64_t k = 0; k < 11; k++)
+      for (uint64_t j = 3; j < 8; j++)
+        for (uint64_t l = 0; l < 11; l++, schedules++) {
+          race r;
+          baton stick = {.pieces = {{0, i}, {2, k}, {1, j}, {2, l}, {1, UINT64_MAX}, {0, UINT64_MAX}, {2, UINT64_MAX}}};
+          race_start(&r, act_reclaim, act_pin, act_reclaim, &stick);
+          assert_ok(r.a.status, &r.a.err);
+          assert_ok(r.c.status, &r.c.err);
+          count(r.b.status, outcomes);
+          check_pin(&r, &r.b, i * 100 + j, k * 100 + l);
+          race_end(&r);
+        }
   printf("%u schedules: %u hold, %u reclaimed, %u open\n", schedules, outcomes[0], outcomes[1], outcomes[2]);
   assert_true(outcomes[0] > 0 && outcomes[1] > 0 && outcomes[2] > 0);
+}
+
+/* The same pin is created twice. What one caller was told does not change by what the other is told. */
+static void test_pin_twice(void **state) {
+  (void)state;
+  unsigned outcomes[3] = {0}, both = 0;
+  for (uint64_t i = 3; i < 20; i++)
+    for (uint64_t j = 3; j < 10; j++)
+      for (uint64_t k = 0; k < 12; k++) {
+        race r;
+        baton stick = {.pieces = {{0, i}, {1, j}, {0, k}, {2, UINT64_MAX}, {1, UINT64_MAX}, {2, 0}, {0, UINT64_MAX}}};
+        race_start(&r, act_reclaim, act_pin, act_pin, &stick);
+        assert_ok(r.a.status, &r.a.err);
+        count(r.b.status, outcomes);
+        count(r.c.status, outcomes);
+        both += r.b.status == LAKE_UNCERTAIN && r.c.status == LAKE_OK;
+        if (r.c.status != LAKE_UNCERTAIN) check_pin(&r, &r.c, i * 100 + j, k);
+        else check_pin(&r, &r.b, i * 100 + j, k);
+        race_end(&r);
+      }
+  printf("%u hold, %u reclaimed, %u open; %u times one was told to ask again and the other that it holds\n", outcomes[0],
+         outcomes[1], outcomes[2], both);
+  assert_true(both > 0);
 }
 
 static void test_two_reclaimers(void **state) {
@@ -266,6 +290,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pin_against_reclaim),
       cmocka_unit_test(test_pin_between_reclaimers),
+      cmocka_unit_test(test_pin_twice),
       cmocka_unit_test(test_two_reclaimers),
       cmocka_unit_test(test_commits_go_on),
   };
