@@ -199,7 +199,7 @@ static void test_pin_between_reclaimers(void **state) {
   unsigned outcomes[3] = {0}, schedules = 0;
   for (uint64_t i = 6; i < 15; i++)
     for (uint64_t k = 0; k < 11; k++)
-      for (uint64_t j = 3; j < 8; j++)
+      for (uint64_t j = 1; j < 6; j++)
         for (uint64_t l = 0; l < 11; l++, schedules++) {
           race r;
           baton stick = {.pieces = {{0, i}, {2, k}, {1, j}, {2, l}, {1, UINT64_MAX}, {0, UINT64_MAX}, {2, UINT64_MAX}}};
@@ -219,7 +219,7 @@ static void test_pin_twice(void **state) {
   (void)state;
   unsigned outcomes[3] = {0}, both = 0;
   for (uint64_t i = 3; i < 20; i++)
-    for (uint64_t j = 3; j < 10; j++)
+    for (uint64_t j = 1; j < 8; j++)
       for (uint64_t k = 0; k < 12; k++) {
         race r;
         baton stick = {.pieces = {{0, i}, {1, j}, {0, k}, {2, UINT64_MAX}, {1, UINT64_MAX}, {2, 0}, {0, UINT64_MAX}}};
