@@ -251,10 +251,38 @@ static void test_old_views(void **state) {
   lake_env_close(env);
 }
 
+/* Writers that slept since any version at all: what they would seal from is gone, and they commit all the same. */
+static void test_old_bases(void **state) {
+  (void)state;
+  enum { SLEEPERS = 24 };
+  static tgb_mark marks[400];
+  lake_env *env = test_env();
+  lake_namespace *ns = tgb_namespace_new(env, "mem:bases", 2, 4), *sleepers[SLEEPERS];
+  tgb_claim(ns, 1);
+  for (uint32_t i = 0; i < 60; i++) tgb_append(ns, marks[i] = (tgb_mark){1, 1, i});
+  for (uint32_t i = 0; i < SLEEPERS; i++) {
+    sleepers[i] = tgb_namespace_open(env, "mem:bases");
+    assert_ok(lki_log_refresh(sleepers[i]->log, test_deadline(env), NULL, &err), &err);
+    tgb_append(ns, marks[60 + i] = (tgb_mark){1, 1, 60 + i});
+  }
+  for (uint32_t i = 60 + SLEEPERS; i < 300; i++) tgb_append(ns, marks[i] = (tgb_mark){1, 1, i});
+  lake_reclaim_options o = LAKE_RECLAIM_OPTIONS_INIT;
+  o.before_step = 290;
+  assert_ok(lake_reclaim(ns, &o, test_deadline(env), NULL, &err), &err);
+  for (uint32_t i = 0; i < SLEEPERS; i++) {
+    assert_int_equal(tgb_claim(sleepers[i], 100 + i), 1);
+    lake_namespace_close(sleepers[i]);
+  }
+  assert_int_equal(tgb_check_all(ns, marks, 300), 290);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ended),         cmocka_unit_test(test_refused),   cmocka_unit_test(test_replies_lost),
       cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_old_views),
+      cmocka_unit_test(test_old_bases),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
