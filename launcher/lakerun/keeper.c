@@ -32,7 +32,7 @@ typedef struct keeping {
   int child_fd; /* signalfd for SIGCHLD */
   int control;  /* -1 after its end */
   stage stage;
-  int64_t at_ms; /* when the stage's patience ends; 0: no end */
+  int64_t at_ms; /* when the stage's patience ends; 0: lakerun will say */
 } keeping;
 
 static int64_t now_ms(void) {
@@ -118,14 +118,20 @@ static void term_orphan(void *ctx, pid_t child) {
 static void enter_term(keeping *k) {
   if (k->stage >= STAGE_TERM) return;
   k->stage = STAGE_TERM;
-  k->at_ms = now_ms() + (int64_t)k->keeper->term_ms;
   if (k->keeper->relay && !k->command_ended) {
     relay(k, LKI_KEEP_TERM);
-    k->at_ms += RELAY_END_MS;
     return;
   }
   if (!k->command_ended) kill(-k->command, SIGTERM);
   lki_procs_children(term_orphan, k);
+}
+
+/* As long as lakerun is there and the command lives, lakerun decides when KILL follows. */
+static void enter_term_alone(keeping *k) {
+  enter_term(k);
+  if (k->stage != STAGE_TERM || k->at_ms != 0) return;
+  k->at_ms = now_ms() + (int64_t)k->keeper->term_ms;
+  if (k->keeper->relay && !k->command_ended) k->at_ms += RELAY_END_MS;
 }
 
 static void enter_kill(keeping *k) {
@@ -149,7 +155,7 @@ static void reap(keeping *k) {
   if (k->command_ended && childless)
     k->stage = STAGE_GONE;
   else if (k->command_ended)
-    enter_term(k);
+    enter_term_alone(k);
 }
 
 static void obey(keeping *k) {
@@ -159,7 +165,7 @@ static void obey(keeping *k) {
   if (n <= 0) { /* lakerun is gone */
     close(k->control);
     k->control = -1;
-    enter_term(k);
+    enter_term_alone(k);
   }
   for (ssize_t i = 0; i < n; i++) {
     if (bytes[i] == LKI_KEEP_DRAIN) drain(k);
@@ -169,7 +175,7 @@ static void obey(keeping *k) {
 }
 
 static void on_time(keeping *k) {
-  if (k->stage == STAGE_TERM && now_ms() >= k->at_ms) enter_kill(k);
+  if (k->stage == STAGE_TERM && k->at_ms != 0 && now_ms() >= k->at_ms) enter_kill(k);
   if (k->stage != STAGE_KILL) return;
   /* A remote shell gets the time to bring the end of its remote side. */
   bool remote_ends = k->keeper->relay && !k->command_ended && now_ms() < k->at_ms - KILL_MS + RELAY_END_MS;
@@ -216,7 +222,7 @@ _Noreturn void lki_keeper_run(const lki_keeper *keeper) {
   while (k.stage != STAGE_GONE) {
     struct pollfd fds[2] = {{.fd = k.child_fd, .events = POLLIN}, {.fd = k.control, .events = POLLIN}};
     int64_t wait_ms = -1;
-    if (k.stage == STAGE_TERM) wait_ms = k.at_ms > now_ms() ? k.at_ms - now_ms() : 0;
+    if (k.stage == STAGE_TERM && k.at_ms != 0) wait_ms = k.at_ms > now_ms() ? k.at_ms - now_ms() : 0;
     if (k.stage == STAGE_KILL || k.child_fd < 0) wait_ms = KILL_ROUND_MS;
     if (poll(fds, 2, wait_ms > 1000000 ? 1000000 : (int)wait_ms) < 0 && errno != EINTR) break;
     struct signalfd_siginfo info;

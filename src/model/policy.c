@@ -2,6 +2,12 @@
 #include "model/policy.h"
 #include <math.h>
 
+/* One attempt that a stalled process or store drew out for a minute would, taken as it is, put the next one off for the
+ * better part of an hour among 32 producers, and so on, since only attempts bring the estimate down again. So a single
+ * observation counts at most this many times the estimate; a cost that really grows is followed within a few. */
+#define TAU_GROWTH_MAX 4.0
+#define TAU_FIRST_NS_MAX 1e9
+
 lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, double delta, double alpha, double rho,
                             lake_error *err) {
   lki_policy p = {.kind = (lki_policy_kind)kind, .active = 1, .interval = 1};
@@ -23,8 +29,10 @@ lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, d
 void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t active, double unit) {
   /* Eq. 6, whatever the outcome. The first observation is taken whole: from zero the average would need a dozen
    * attempts to reach the truth and meanwhile ask for gaps that are far too short. */
-  policy->tau_ns = policy->tau_ns == 0 ? (double)tau_ns
-                                       : (1 - policy->alpha) * policy->tau_ns + policy->alpha * (double)tau_ns;
+  double observed = (double)tau_ns;
+  const double believable = policy->tau_ns == 0 ? TAU_FIRST_NS_MAX : policy->tau_ns * TAU_GROWTH_MAX;
+  if (observed > believable) observed = believable;
+  policy->tau_ns = policy->tau_ns == 0 ? observed : (1 - policy->alpha) * policy->tau_ns + policy->alpha * observed;
   policy->active = active;
   if (policy->kind == LKI_POLICY_DAC) {
     double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */

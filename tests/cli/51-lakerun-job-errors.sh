@@ -87,7 +87,7 @@ expect_code 0 "$code" --help
 expect_has '^usage: lakerun ' out.log
 
 # The man page names every member and option, and its example is a good job file.
-page=${LAKE_SOURCE_DIR:-$(dirname "$OLDPWD/$0")/../..}/docs/man/lakerun.1
+page=$source_dir/docs/man/lakerun.1
 sed -n '/^\.EX/,/^\.EE/p' "$page" | grep -v '^\.E' >job.json
 run --dry-run job.json
 expect_code 0 "$code" "the man page's example"

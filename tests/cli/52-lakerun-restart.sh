@@ -73,8 +73,8 @@ expect_code 139 "$code" "signal"
 expect_has '^lakerun: x.0: signal SEGV after .*; its restart policy is never$' err.log
 cat >job.json <<'J'
 {"done_when": "main", "roles": {
-  "extra": {"kind": "process", "required": false, "command": ["sh", "-c", "touch failed; exit 1"], "restart": {"policy": "never"}},
-  "main": {"kind": "process", "command": ["sh", "-c", "until [ -e failed ]; do sleep 0.05; done; sleep 0.2"]}}}
+  "extra": {"kind": "process", "required": false, "command": ["sh", "-c", "exit 1"], "restart": {"policy": "never"}},
+  "main": {"kind": "process", "command": ["sh", "-c", "until grep -q never err.log; do sleep 0.05; done"]}}}
 J
 run job.json
 expect_code 0 "$code" "not required"
@@ -93,7 +93,7 @@ expect_code 0 "$code" "always"
 cat >job.json <<'J'
 {"done_when": "fast", "roles": {
   "slow": {"kind": "process", "command": ["sh", "-c", "exit 1"], "restart": {"backoff_ms": 3600000, "backoff_max_ms": 3600000}},
-  "fast": {"kind": "process", "command": ["sh", "-c", "[ $LAKERUN_ATTEMPT -ge 5 ] || exit 1"], "restart": {"backoff_ms": 1}}}}
+  "fast": {"kind": "process", "command": ["sh", "-c", "[ $LAKERUN_ATTEMPT -ge 5 ] || exit 1; until grep -q slow.0..exit err.log; do sleep 0.05; done"], "restart": {"backoff_ms": 1}}}}
 J
 run job.json
 expect_code 0 "$code" "backoff"

@@ -16,6 +16,7 @@ S
 job() {
   printf '{"drain_ms":%s,"term_ms":%s,"roles":{"a":{"kind":"process","count":2,"command":["sh","tame.sh"],"drain_signal":"USR1"},"b":{"kind":"process","command":["sh","%s"],"drain_signal":"USR1"}}}' "$1" "$2" "$3" >job.json
 }
+no_tame() { [ -z "$(grep -lszx -e "LAKERUN_ROLE=a" /proc/[0-9]*/environ | xargs -r grep -lszx -e "LRTEST_MARK=$mark" 2>/dev/null)" ]; }
 up() { [ "$(grep -sc ' | up$' out.log)" = 3 ]; }
 
 # Everything drains: exit 0, whatever asked for it.
@@ -34,15 +35,14 @@ for s in TERM INT HUP USR1; do
 done
 
 # A child that ignores the drain signal and TERM: the order is USR1, TERM, KILL, and the code is that of the signal.
-job 200 200 stubborn.sh
+printf '{"drain_ms":2000,"term_ms":2000,"roles":{"b":{"kind":"process","command":["sh","stubborn.sh"],"drain_signal":"USR1"}}}' >job.json
 launch --json sum.json job.json
-wait_for up
+wait_for has '^b.0 | up$' out.log
 kill -TERM $pid
 finish
 expect_code 143 "$code" "stubborn"
 [ "$(grep '^b.0 | got' out.log | tr '\n' ' ')" = 'b.0 | got USR1 b.0 | got TERM ' ] || die "order"
-[ "$(grep -E '^lakerun: (draining|sending)' err.log | tr '\n' ' ')" = 'lakerun: draining: 3 running lakerun: sending TERM: 1 running lakerun: sending KILL: 1 running ' ] || die "phases"
-expect_has '^lakerun: a .* drained ' err.log
+[ "$(grep -E '^lakerun: (draining|sending)' err.log | tr '\n' ' ')" = 'lakerun: draining: 1 running lakerun: sending TERM: 1 running lakerun: sending KILL: 1 running ' ] || die "phases"
 expect_has '^lakerun: b .* killed ' err.log
 grep -q '"state":.*"killed"' sum.json || die "summary"
 # What lakerun itself ended is no failure of the role.
@@ -55,12 +55,16 @@ launch job.json
 wait_for up
 kill -INT $pid
 wait_for has '^b.0 | got USR1$' out.log
+for i in 0 1; do wait_for has "^a.$i | got USR1\$" out.log; done
+wait_for no_tame
 kill -TERM $pid # repeated by others, this changes nothing
 kill -INT $pid
 wait_for has '^b.0 | got TERM$' out.log
+expect_not 'sending KILL' err.log
 kill -INT $pid
 finish
 expect_code 130 "$code" "three SIGINT"
+expect_has '^lakerun: a .* drained ' err.log
 expect_has '^lakerun: b .* killed ' err.log
 none_marked || die "left running"
 

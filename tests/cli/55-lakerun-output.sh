@@ -38,13 +38,18 @@ printf '{"roles":{"a":{"kind":"process","command":["sh","-c","seq 1 20000; touch
 code=0
 { LRTEST_MARK=$mark "$LAKE_BIN/lakerun" job.json 2>err.log || echo $? >code; } | head -n 1 >out.log
 [ ! -e code ] && [ -e wrote ] || die "a reader that left ended the job"
-printf '{"drain_ms":60000,"roles":{"loud":{"kind":"process","command":["sh","-c","trap \\"exit 0\\" TERM; while :; do seq 1 1000; done"],"restart":{"policy":"never"}},"quiet":{"kind":"process","command":["sh","-c","[ $LAKERUN_ATTEMPT -ge 3 ] && exec touch quiet-done; exit 1"],"restart":{"backoff_ms":1}}},"done_when":"quiet"}' >job.json
+cat >job.json <<'J'
+{"drain_ms": 100, "done_when": "quiet", "roles": {
+  "loud": {"kind": "process", "command": ["sh", "-c", "trap 'exit 0' TERM; n=0; while :; do seq 1 100000; n=$((n+1)); touch round-$n; done"]},
+  "quiet": {"kind": "process", "command": ["sh", "-c", "[ $LAKERUN_ATTEMPT -ge 3 ] && exec touch quiet-done; sleep 0.2; exit 1"], "restart": {"backoff_ms": 1}}}}
+J
 mkfifo pipe
 sleep 1000 <pipe &
 reader=$!
 code=0
 LRTEST_MARK=$mark timeout 120 "$LAKE_BIN/lakerun" job.json >pipe 2>err.log || code=$?
 kill -KILL $reader
+[ ! -e round-9 ] || die "the queue is not bounded"
 [ -e quiet-done ] || die "a sleeping reader stopped the supervision"
 expect_code 0 "$code" "sleeping reader"
 none_marked || die "left running"

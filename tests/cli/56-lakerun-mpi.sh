@@ -6,11 +6,11 @@ need_mpi
 # killed meanwhile does not touch them.
 cat >rank.sh <<'S'
 echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE attempt $LAKERUN_ATTEMPT role $LAKERUN_ROLE count $LAKERUN_COUNT index ${LAKERUN_INDEX-none} x $X"
+echo "warn $OMPI_COMM_WORLD_RANK of $LAKERUN_ATTEMPT" >&2
 if [ "$LAKERUN_ATTEMPT" = 0 ]; then
   [ "$OMPI_COMM_WORLD_RANK" = 1 ] && { until [ -e die ]; do sleep 0.05; done; kill -KILL $$; }
   exec sleep 1000
 fi
-echo "warn $OMPI_COMM_WORLD_RANK" >&2
 until [ -e go ]; do sleep 0.05; done
 echo "done $OMPI_COMM_WORLD_RANK"
 S
@@ -23,7 +23,7 @@ launch --json sum.json job.json
 for r in 0 1 2; do wait_for has "^trainer.$r | rank $r of 3 attempt 0 role trainer count 3 index none x a b\$" out.log; done
 touch die
 for r in 0 1 2; do wait_for has "^trainer.$r | rank $r of 3 attempt 1 role trainer count 3 index none x a b\$" out.log; done
-for r in 0 1 2; do wait_for has "^trainer.$r ! warn $r\$" err.log; done
+for r in 0 1 2; do wait_for has "^trainer.$r ! warn $r of 1\$" err.log; done
 kill -KILL "$(pid_of 'feeder\.1')"
 wait_for has '^lakerun: feeder.1: started again' err.log
 touch go
@@ -32,6 +32,7 @@ expect_code 0 "$code" "trainers"
 for r in 0 1 2; do expect_has "^trainer.$r | done $r\$" out.log; done
 expect_has '^lakerun: trainer: exit 137, rank 1 first after .*; starts again in 0.0 s, restart 1 of 3$' err.log
 expect_has '^lakerun: trainer  *2  *1  *1  finished  *trainer.1 exit 137, attempt 0' err.log
+expect_has '^trainer ! mpirun noticed that process rank 1 with PID' err.log
 [ "$(grep -c ' attempt ' out.log)" = 6 ] || die "the trainers were touched by a producer's end"
 python3 - <<'P' || die "summary"
 import json

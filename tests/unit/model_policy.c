@@ -27,6 +27,22 @@ static void test_dac(void **state) {
   near((double)lki_policy_hurry_ns(&p, 0.5), 40e6);
 }
 
+/* A single stalled attempt does not put the next one off for ever; a cost that stays is followed. */
+static void test_stall(void **state) {
+  (void)state;
+  lki_policy p;
+  assert_ok(lki_policy_init(&p, LKI_POLICY_DAC, 0, 0, 0, 0, NULL), NULL);
+  lki_policy_observe(&p, 100000000000, true, 8, 0);
+  near(p.tau_ns, 1e9);
+  assert_ok(lki_policy_init(&p, LKI_POLICY_DAC, 0, 0, 0, 0, NULL), NULL);
+  lki_policy_observe(&p, 60000000, true, 8, 0);
+  const uint64_t usual_ns = p.gap_ns;
+  lki_policy_observe(&p, 100000000000, true, 8, 0);
+  near((double)p.gap_ns, 1.6 * (double)usual_ns); /* 0.8 + 0.2 * 4 */
+  for (int i = 0; i < 20; i++) lki_policy_observe(&p, 600000000, true, 8, 0);
+  assert_true(p.tau_ns > 590e6 && p.tau_ns < 610e6);
+}
+
 static void test_baselines(void **state) {
   (void)state;
   lki_policy p;
@@ -64,7 +80,7 @@ static void test_bad_parameters(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dac), cmocka_unit_test(test_baselines),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dac), cmocka_unit_test(test_stall), cmocka_unit_test(test_baselines),
                                      cmocka_unit_test(test_bad_parameters)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
