@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   if (s == LAKE_OK) s = append_batches(ns, deadline, &err);
   if (s == LAKE_OK) s = lake_namespace_seal(ns, deadline, NULL, &err);
   for (uint32_t d = 0; s == LAKE_OK && d < REPLICAS; d++) s = read_replica(ns, d, deadline, &err);
-  if (s == LAKE_OK) printf("%d batches in %s\n", BATCHES, url);
+  if (s == LAKE_OK) printf("%d batches in %s%s\n", BATCHES, url, argc < 2 ? ", removed now" : "");
   lake_namespace_close(ns);
   lake_env_close(env);
 done:
