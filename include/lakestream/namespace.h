@@ -157,7 +157,8 @@ LAKE_API size_t lake_dtype_bytes(lake_dtype dtype);
  */
 LAKE_API const char *lake_dtype_name(lake_dtype dtype);
 
-/** The tensors of a typed slice that lies in memory: views into it.
+/** The tensors of a typed slice that lies in memory: views into it. A producer finds with it where each tensor of a
+ *  slice that it fills belongs: zero the slice, call this, cast the const of `data` away, write (docs/examples/hello.c).
  *  @param slice first byte of the slice, 64-byte aligned; slice_bytes of lake_namespace_info long.
  *  @param slice_bytes length of the slice in bytes.
  *  @param tensors filled, room for `capacity`.
