@@ -43,6 +43,8 @@ static bool take_key(void *ctx, const char *key, uint64_t object_bytes) {
   collection *c = ctx;
   lki_announcement_key k;
   if (!lki_name_announcement_parse(key, &k) || strcmp(k.producer_id, c->producer->id) == 0) return true;
+  int64_t at = lki_manifest_find_producer(c->view, k.producer_id);
+  if (at < 0 || c->view->producers[at].epoch != k.epoch || k.seq < c->view->producers[at].next_seq) return true;
   if (c->count == c->capacity) {
     const uint32_t capacity = c->capacity > 0 ? c->capacity * 2 : 64;
     lki_announcement_key *keys = lki_arena_alloc(c->arena, sizeof *keys * capacity);
@@ -98,8 +100,6 @@ lki_cargo lki_collect_cargo(lake_producer *p, const lki_manifest *view, lki_aren
   uint32_t reads = 0;
   for (uint32_t i = 0; i < c.count; i++) {
     const lki_announcement_key *k = &c.keys[i];
-    int64_t at = lki_manifest_find_producer(view, k->producer_id);
-    if (at < 0 || view->producers[at].epoch != k->epoch || k->seq < view->producers[at].next_seq) continue;
     lki_announcement *a = lki_arena_alloc(arena, sizeof *a);
     if (a == NULL || !open_key(&c, k, &reads, a)) continue;
     appends[cargo.count++] = (lki_change){.kind = LKI_CHANGE_APPEND,

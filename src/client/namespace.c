@@ -66,6 +66,7 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
                              lake_deadline deadline, lake_namespace **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
   lki_schema *schema = NULL, *found = NULL;
+  lake_namespace *ns = NULL;
   lake_buffer bytes;
   lki_buffer_init(&bytes, env, (size_t)1 << 20);
   lki_id id;
@@ -73,6 +74,11 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
   lake_status s = lki_schema_new(env, options, id, &schema, err);
   if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
   if (s != LAKE_OK) goto done;
+  if (out != NULL) { /* before the put: what can fail for want of memory must not fail after it */
+    s = make_handle(store, owns_store, schema, &ns, err);
+    schema = NULL;
+    if (s != LAKE_OK) goto done;
+  }
   s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, lki_buffer_view(&bytes), deadline, err);
   if (s != LAKE_OK) {
     lake_error back = LAKE_ERROR_INIT;
@@ -90,10 +96,12 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
     }
   }
   if (s == LAKE_OK && out != NULL) {
-    s = make_handle(store, owns_store, schema, out, err);
-    schema = NULL;
+    *out = ns;
+    ns = NULL;
   }
 done:
+  if (ns != NULL) ns->owns_store = false; /* it stays the caller's */
+  lake_namespace_close(ns);
   lki_buffer_free(&bytes);
   lki_schema_free(schema);
   lki_schema_free(found);

@@ -84,10 +84,12 @@ static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer
     resume->offset = e->offset;
     resume->state_bytes = e->state.bytes;
     if (e->state.bytes > 0) memcpy(resume->state, e->state.data, e->state.bytes);
+    lki_lock(p->env, p->synced.lock);
     p->epoch = e->epoch;
     p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = e->next_seq;
     p->synced.last_offset = e->offset;
     p->synced.policy.active = lki_manifest_active_producers(result.manifest);
+    lki_unlock(p->env, p->synced.lock);
   } else {
     lki_error_prefix(err, "producer %s at %s", p->id, lki_store_url(p->ns->store));
   }
@@ -112,7 +114,8 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
   lake_producer_options o;
   lki_policy policy;
   lake_producer_resume at;
-  lake_status s = lki_options_copy(&o, sizeof o, options, "lake_producer_options", err);
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s == LAKE_OK) s = lki_options_copy(&o, sizeof o, options, "lake_producer_options", err);
   if (s == LAKE_OK) s = check_options(&o, &policy, err);
   if (s != LAKE_OK) return s;
   if (id == NULL || !lki_name_component_valid(id))
@@ -121,14 +124,14 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
                     id != NULL ? id : "");
   lake_producer *p = new_producer(ns, id, &o, &policy);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "producer %s: out of memory", id);
-  s = claim(p, deadline, &at, err);
+  /* Threads first: what can fail for want of memory must not fail after the claim has fenced the older incarnation. */
+  if (start_threads(p, o.upload_threads))
+    s = claim(p, deadline, &at, err);
+  else
+    s = lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
   if (s != LAKE_OK) {
-    free_producer(p);
-    return s;
-  }
-  if (!start_threads(p, o.upload_threads)) {
     lake_producer_close(p);
-    return lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
+    return s;
   }
   if (resume != NULL) *resume = at;
   *out = p;
@@ -148,11 +151,17 @@ static lake_status check_slices(const lake_producer *p, const lake_bytes *slices
   if (offset < p->synced.last_offset) /* only this caller writes it */
     return lki_fail(err, LAKE_INVALID, "producer %s: offset %" PRIu64 " is before %" PRIu64, p->id, offset,
                     p->synced.last_offset);
+  if (slices == NULL || (state.data == NULL && state.bytes > 0))
+    return lki_fail(err, LAKE_INVALID, "producer %s: NULL where slices or state should be", p->id);
+  if (p->retired)
+    return lki_fail(err, LAKE_INVALID, "producer %s was retired; close it and open the id again to go on", p->id);
   uint64_t total = LKI_TGB_HEADER_BYTES + 65536;
   for (uint32_t i = 0; i < slice_count; i++) {
     if (schema->slice_bytes > 0 && slices[i].bytes != schema->slice_bytes)
       return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes, the schema says %" PRIu64, p->id, i,
                       slices[i].bytes, schema->slice_bytes);
+    if (slices[i].data == NULL && slices[i].bytes > 0)
+      return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes but no data", p->id, i, slices[i].bytes);
     if (slices[i].bytes > LKI_SLICE_BYTES_MAX)
       return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes, too many", p->id, i, slices[i].bytes);
     total += slices[i].bytes + LKI_FRAME_TRAILER_BYTES + LAKE_TENSOR_ALIGN;
@@ -224,7 +233,7 @@ lake_status lake_producer_append(lake_producer *p, const lake_bytes *slices, uin
     item->offset = offset;
     item->state_bytes = state.bytes;
     if (state.bytes > 0) memcpy(item->state, state.data, state.bytes);
-    p->synced.upload_bytes += item->object.bytes;
+    p->synced.upload_bytes += item->object.capacity;
     p->synced.ring[seq % p->pending_count_max] = item;
     p->synced.next++;
     p->synced.last_offset = offset;
@@ -257,9 +266,11 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
     }
     if (!lki_wait(p->env, p->synced.progress, p->synced.lock, deadline.at_ns) &&
         lki_deadline_passed(p->env, deadline) && p->synced.committed < target) {
-      const lake_error *trouble = &p->synced.trouble;
+      lake_error cause = p->synced.trouble;
+      if (cause.status == LAKE_OK) lki_log_cause(p->ns->log, &cause); /* the log's lock is a leaf */
+      const lake_error *trouble = &cause;
       s = trouble->status == LAKE_OK ? LAKE_TIMEOUT : trouble->status;
-      lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not committed yet at the deadline (%" PRIu64
+      lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not known to be committed at the deadline (%" PRIu64
                " not yet durable); they stay, flush again%s%s", p->id, target - p->synced.committed,
                p->synced.durable_end < target ? target - p->synced.durable_end : 0,
                trouble->status != LAKE_OK ? "; cause: " : "", trouble->status != LAKE_OK ? trouble->text : "");
@@ -278,6 +289,7 @@ lake_status lake_producer_retire(lake_producer *p, lake_deadline deadline, lake_
   lki_commit_result result;
   s = lki_log_commit(p->ns->log, &change, p->writer, deadline, &result, err);
   lki_manifest_release(result.manifest);
+  if (s == LAKE_OK || s == LAKE_EXISTS) p->retired = true;
   return s == LAKE_EXISTS ? LAKE_OK : s;
 }
 
@@ -294,6 +306,8 @@ void lake_producer_close(lake_producer *p) {
 }
 
 void lake_producer_stats_get(lake_producer *p, lake_producer_stats *stats) {
+  memset(stats, 0, sizeof *stats);
+  if (lki_check_process(p->env, "", NULL) != LAKE_OK) return;
   lki_lock(p->env, p->synced.lock);
   *stats = p->synced.stats;
   lki_unlock(p->env, p->synced.lock);

@@ -36,6 +36,7 @@ struct lake_producer {
   char *id;
   char writer[LKI_PRODUCER_ID_BYTES_MAX + 1 + LKI_OWNER_BYTES_MAX];
   uint64_t epoch;
+  bool retired; /* the caller's thread only */
   uint64_t upload_bytes_max;
   uint32_t pending_count_max;
   uint32_t upload_thread_count;
@@ -59,6 +60,7 @@ struct lake_producer {
     uint64_t last_attempt_ns; /* when the last attempt ended; 0: none yet */
     bool last_lost;
     uint64_t hurry_ns;  /* wait after a lost attempt while somebody flushes */
+    uint64_t look_ns;   /* when to see whether others have carried what is announced; 0: never looked */
     uint64_t retry_ns;  /* not before this, after a failure of the store */
     lki_withdrawal *withdrawals; /* announcements of TGBs that are committed */
     lake_error fatal;   /* status OK: none; else nothing goes on */

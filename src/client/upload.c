@@ -23,7 +23,8 @@ static void upload_locked(lake_producer *p, lki_pending *item) {
     lki_lock(p->env, p->synced.lock);
     if (s == LAKE_OK) {
       item->announced = announced;
-      p->synced.upload_bytes -= item->object.bytes;
+      p->synced.upload_bytes -= item->object.capacity;
+      p->synced.trouble.status = LAKE_OK;
       lki_buffer_free(&item->object);
       item->durable = true;
       lki_pending **ring = p->synced.ring;

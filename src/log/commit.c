@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define HINT_NS ((uint64_t)2 * 1000 * 1000 * 1000) /* for a put that nothing depends on */
+
 lake_status lki_log_open(lake_store *store, const lki_schema *schema, lki_log **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
   lki_log *log = lki_new(env, sizeof *log);
@@ -61,6 +63,21 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
   return s;
 }
 
+void lki_log_cause(lki_log *log, lake_error *cause) {
+  lki_lock(log->env, log->synced.lock);
+  *cause = log->synced.cause;
+  lki_unlock(log->env, log->synced.lock);
+}
+
+static void note_cause(lki_log *log, const lake_error *cause) {
+  lki_lock(log->env, log->synced.lock);
+  if (cause != NULL)
+    log->synced.cause = *cause;
+  else
+    log->synced.cause.status = LAKE_OK;
+  lki_unlock(log->env, log->synced.lock);
+}
+
 /* The store says that it did nothing, and why it never will. */
 static bool is_refusal(lake_status s) {
   return s == LAKE_DENIED || s == LAKE_UNSUPPORTED || s == LAKE_INVALID || s == LAKE_NOMEM;
@@ -86,12 +103,13 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
     }
     doubtful = true;
     s = s == LAKE_OK ? check_alive(log, candidate, deadline, &back) : read_back(log, candidate, deadline, &back);
-    if (s == LAKE_OK) return LAKE_OK;
-    if (s == LAKE_AGAIN) {
-      lki_error_copy(err, &back);
-      return LAKE_AGAIN;
+    if (s == LAKE_OK || s == LAKE_AGAIN) {
+      note_cause(log, NULL);
+      if (s == LAKE_AGAIN) lki_error_copy(err, &back);
+      return s;
     }
     if (s != LAKE_NOTFOUND) cause = back;
+    note_cause(log, &cause); /* whoever waits for this with a shorter deadline can say why */
     if (s == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
     uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
     uint64_t until_ns = lki_after_ns(log->env, pause_ns);
@@ -103,9 +121,9 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
                   name, cause.text);
 }
 
-/* The hint saves later openers a long probe. It is best effort: nothing depends on it. */
-static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadline deadline) {
+void lki_log_publish(lki_log *log, const lki_manifest *manifest) {
   if (manifest->version % LKI_HINT_EVERY != 0) return;
+  lake_deadline deadline = {lki_after_ns(log->env, HINT_NS)};
   lake_buffer bytes;
   lki_buffer_init(&bytes, log->env, 256);
   if (lki_hint_encode(manifest->version, &bytes, NULL) == LAKE_OK)
@@ -154,7 +172,6 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo 
   if (s == LAKE_OK) {
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
-    update_hint(log, candidate, deadline);
   }
 done:
   result->manifest = s == LAKE_OK ? lki_manifest_retain(candidate) : lki_log_view(log);
@@ -180,6 +197,7 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
     }
     attempts += result->attempt_count;
     result->attempt_count = attempts;
+    if (s == LAKE_OK) lki_log_publish(log, result->manifest);
     if (s != LAKE_AGAIN) return s;
     if (lki_deadline_passed(log->env, deadline))
       return lki_fail(err, LAKE_TIMEOUT,

@@ -48,6 +48,11 @@ lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_
  * release result->manifest. */
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
                         uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err);
+/* Writes the hint, which saves later openers a long probe, for every few versions. Best effort, and apart from the
+ * attempt, so that nobody waits for it. */
+void lki_log_publish(lki_log *log, const lki_manifest *manifest);
+/* Why the attempt that is going on right now has no answer yet; status OK: no trouble known. */
+void lki_log_cause(lki_log *log, lake_error *cause);
 /* Attempts until the change is in or refused, or the deadline, each from a fresh look; waits a random time of up to one
  * turn of the active writers between attempts. Never AGAIN. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,

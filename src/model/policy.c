@@ -7,6 +7,7 @@
  * observation counts at most this many times the estimate; a cost that really grows is followed within a few. */
 #define TAU_GROWTH_MAX 4.0
 #define TAU_FIRST_NS_MAX 1e9
+#define GAP_NS_MAX 3600e9 /* an hour: whatever the budgets ask for */
 
 lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, double delta, double alpha, double rho,
                             lake_error *err) {
@@ -42,7 +43,7 @@ void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t 
     double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */
     double cost = (1 - policy->delta) * policy->tau_ns / policy->delta;                                  /* Eq. 8 */
     double gap = fmax(fmax(conflict, 0), cost);                                                          /* Eq. 9 */
-    policy->gap_ns = (uint64_t)(gap * (1 + policy->rho * unit));                                         /* Eq. 10 */
+    policy->gap_ns = (uint64_t)fmin(gap * (1 + policy->rho * unit), GAP_NS_MAX);                                         /* Eq. 10 */
   } else if (policy->kind == LKI_POLICY_INCR) {
     if (!won) policy->interval += 1;
   } else if (policy->kind == LKI_POLICY_AIMD) {
