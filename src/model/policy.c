@@ -16,7 +16,7 @@ lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, d
   p.delta = delta == 0 ? 0.1 : delta;
   p.alpha = alpha == 0 ? 0.2 : alpha;
   p.rho = rho == 0 ? 0.1 : rho;
-  if (kind > LKI_POLICY_CARRY) return lki_fail(err, LAKE_INVALID, "commit policy %u is unknown", kind);
+  if (kind > LKI_POLICY_AIMD) return lki_fail(err, LAKE_INVALID, "commit policy %u is unknown", kind);
   if (!(p.epsilon > 0 && p.epsilon < 1 && p.delta > 0 && p.delta < 1 && p.alpha > 0 && p.alpha <= 1 && p.rho >= 0 &&
         p.rho <= 1))
     return lki_fail(err, LAKE_INVALID, "DAC: epsilon, delta in (0,1), alpha in (0,1], rho in [0,1]; got %g %g %g %g",
