@@ -1,11 +1,11 @@
-/* One fault at every point of a stream's life: the nth allocation or the nth store call fails, for n = 1, 2, 3, ...
- * until a whole life passes without meeting the fault. A call that fails says so in one line, leaves its outputs as
- * they were, and goes through when it is made again; in the end the stream holds what was acknowledged, once and in
- * order, and no memory is left.
+/* One fault at every point of a stream's life: the nth allocation or the nth store call fails, for n = 1, 2,
+ * 3, ... until a whole life passes without meeting the fault. A call that fails says so in one line, leaves
+ * its outputs as they were, and goes through when it is made again; in the end the stream holds what was
+ * acknowledged, once and in order, and no memory is left.
  *
- * A fault strikes once, or lasts until a call of the API has failed of it (an outage): the first shows what retries
- * hide, the second what they cannot. Threads make n mean another point in each run; all are met all the same.
- * The clock runs CLOCK_FACTOR times as fast as the world's, so that backoffs take no time. */
+ * A fault strikes once, or lasts until a call of the API has failed of it (an outage): the first shows what
+ * retries hide, the second what they cannot. Threads make n mean another point in each run; all are met all
+ * the same. The clock runs CLOCK_FACTOR times as fast as the world's, so that backoffs take no time. */
 #include "support/stream.h"
 #include "support/toxic.h"
 
@@ -21,16 +21,17 @@
 #define CLOCK_FACTOR 300u
 #define LONG_MS 18000000u /* a minute of the world's time */
 #define SHORT_MS 6000u    /* what a call waits before and in an outage */
-#define ROUNDS 4         /* flushes of each producer */
+#define ROUNDS 4          /* flushes of each producer */
 #define TGBS_PER_ROUND 3
 #define TGBS (ROUNDS * TGBS_PER_ROUND)
-#define WINDOW 4 /* steps fetched ahead: in an outage each of them may fail, and says so when its turn comes */
+#define WINDOW                                                                                               \
+  4 /* steps fetched ahead: in an outage each of them may fail, and says so when its turn comes */
 #define POINTS_MAX 20000
 
 typedef enum fault_kind { FAULT_ALLOC = 100 /* above every toxic_kind */ } fault_kind;
 
 static const char *fault_name(int kind) {
-  static const char *const names[] = {"none",          "fails before", "reply lost", "taken by itself",
+  static const char *const names[] = {"none",        "fails before", "reply lost", "taken by itself",
                                       "lands later", "short body",   "bit flip",   "denied"};
   return kind == FAULT_ALLOC ? "allocation" : names[kind];
 }
@@ -52,7 +53,8 @@ typedef struct life {
   lake_producer *p[2];
   uint64_t seq[2]; /* appended by this incarnation, or before it */
   uint32_t failed_count;
-  uint32_t early_count; /* calls that ran into a short deadline though nothing was wrong but the machine busy */
+  uint32_t
+      early_count; /* calls that ran into a short deadline though nothing was wrong but the machine busy */
 } life;
 
 /* --- the world --- */
@@ -85,14 +87,17 @@ static toxic_kind faulty_call(void *ctx, toxic_op op, const char *key, uint64_t 
   return f->kind != FAULT_ALLOC && strikes(f) ? (toxic_kind)f->kind : TOXIC_NONE;
 }
 
-static uint64_t fast_now_ns(void *self) { return lki_env_posix_ops()->now_ns(self) * CLOCK_FACTOR; }
+static uint64_t fast_now_ns(void *self) {
+  return lki_env_posix_ops()->now_ns(self) * CLOCK_FACTOR;
+}
 
 static void fast_sleep_until(void *self, uint64_t at_ns) {
   lki_env_posix_ops()->sleep_until(self, at_ns / CLOCK_FACTOR + 1);
 }
 
 static bool fast_cond_wait(void *self, lki_cond *cond, lki_mutex *mutex, uint64_t at_ns) {
-  return lki_env_posix_ops()->cond_wait(self, cond, mutex, at_ns == LKI_NEVER ? at_ns : at_ns / CLOCK_FACTOR + 1);
+  return lki_env_posix_ops()->cond_wait(self, cond, mutex,
+                                        at_ns == LKI_NEVER ? at_ns : at_ns / CLOCK_FACTOR + 1);
 }
 
 static lake_status open_env(fault *f, lake_env **out, lake_error *err) {
@@ -106,7 +111,8 @@ static lake_status open_env(fault *f, lake_env **out, lake_error *err) {
   o.free = faulty_free;
   o.alloc_ctx = f;
   void *self = lki_env_posix_new(&o);
-  if (self == NULL) return lki_fail(err, LAKE_NOMEM, "environment: out of memory"); /* as lake_env_open says it */
+  if (self == NULL)
+    return lki_fail(err, LAKE_NOMEM, "environment: out of memory"); /* as lake_env_open says it */
   lake_status s = lki_env_wrap(&ops, self, 0, out, err);
   if (s != LAKE_OK) ops.close(self);
   return s;
@@ -143,11 +149,16 @@ static bool passed(life *l, const char *call, lake_status s, lake_error *err) {
     l->early_count++;
     return false;
   }
-  if (!atomic_load(&f->struck)) why = "failed without a fault";
-  else if (!may_be(f, s)) why = "failed with an odd status";
-  else if (err->status != s) why = "does not say in its error what it returns";
-  else if (err->text[0] == 0 || strchr(err->text, '\n') != NULL) why = "does not say in one line what failed";
-  else if (l->failed_count > 0 && !(f->lasts && l->failed_count <= WINDOW)) why = "failed again after the fault was over";
+  if (!atomic_load(&f->struck))
+    why = "failed without a fault";
+  else if (!may_be(f, s))
+    why = "failed with an odd status";
+  else if (err->status != s)
+    why = "does not say in its error what it returns";
+  else if (err->text[0] == 0 || strchr(err->text, '\n') != NULL)
+    why = "does not say in one line what failed";
+  else if (l->failed_count > 0 && !(f->lasts && l->failed_count <= WINDOW))
+    why = "failed again after the fault was over";
   if (why != NULL)
     fail_msg("%s %s: %s: %s (point %ld, fault: %s%s)", call, why, lake_status_name(s), err->text, l->at,
              fault_name(f->kind), f->lasts ? ", lasting" : "");
@@ -420,7 +431,8 @@ static void test_store_goes_away(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alloc_fails_once), cmocka_unit_test(test_memory_runs_out),
-                                     cmocka_unit_test(test_call_fails_once), cmocka_unit_test(test_store_goes_away)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_alloc_fails_once), cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_call_fails_once), cmocka_unit_test(test_store_goes_away)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
-/* Real processes on a file: store under SIGKILL and SIGSTOP: sixteen producers append and flush, one of them is killed
- * and started again in every cycle, others are stopped while a reclaimer deletes the manifests under them, and some of
- * those find a second process with their id when they go on. In the end the stream holds everything that was
- * acknowledged, once and in order (I2-I5, I7).
+/* Real processes on a file: store under SIGKILL and SIGSTOP: sixteen producers append and flush, one of them
+ * is killed and started again in every cycle, others are stopped while a reclaimer deletes the manifests
+ * under them, and some of those find a second process with their id when they go on. In the end the stream
+ * holds everything that was acknowledged, once and in order (I2-I5, I7).
  *
- * LAKE_KILL_CYCLES (15) and LAKE_KILL_INTERVAL_MS (1000) set how long it goes on; LAKE_SEED replays the choices, though
- * not the scheduler's. The parent keeps no thread, so that it may fork; everything it knows of its children comes
- * through one pipe, whose order is the order of what they were told. */
+ * LAKE_KILL_CYCLES (15) and LAKE_KILL_INTERVAL_MS (1000) set how long it goes on; LAKE_SEED replays the
+ * choices, though not the scheduler's. The parent keeps no thread, so that it may fork; everything it knows
+ * of its children comes through one pipe, whose order is the order of what they were told. */
 #include "support/stream.h"
 
 #include "base/env.h"
@@ -40,7 +40,8 @@ typedef struct record {
   uint32_t id;
   int64_t pid;
   uint64_t epoch;
-  uint64_t from, to; /* OPEN: to is the next seq. ACK: [from, to) are committed. RECLAIMED: to is the boundary block */
+  uint64_t from,
+      to; /* OPEN: to is the next seq. ACK: [from, to) are committed. RECLAIMED: to is the boundary block */
 } record;
 
 typedef struct content {
@@ -62,8 +63,8 @@ typedef struct ground {
   lake_env *env;
   char url[600];
   lki_rng rng;
-  int told[2];  /* records, from the children */
-  int stop[2];  /* closed by the parent when all shall come to an end */
+  int told[2]; /* records, from the children */
+  int stop[2]; /* closed by the parent when all shall come to an end */
   child *children;
   uint32_t child_count, child_capacity;
   record *acks;
@@ -80,7 +81,8 @@ static void tell(const ground *g, record r) {
 }
 
 static void broken(const char *what, uint32_t id, lake_status s, const lake_error *err) {
-  fprintf(stderr, "child %u (pid %ld): %s: %s: %s\n", id, (long)getpid(), what, lake_status_name(s), err->text);
+  fprintf(stderr, "child %u (pid %ld): %s: %s: %s\n", id, (long)getpid(), what, lake_status_name(s),
+          err->text);
   _exit(EXIT_BROKEN);
 }
 
@@ -118,7 +120,8 @@ static lake_status append_one(lake_env *env, lake_producer *p, uint32_t id, uint
   return lake_producer_append(p, slices, 2, seq + 1, state, lake_deadline_after_ms(env, 5000), err);
 }
 
-static lake_producer *open_producer(lake_env *env, lake_namespace *ns, uint32_t id, lake_producer_resume *resume) {
+static lake_producer *open_producer(lake_env *env, lake_namespace *ns, uint32_t id,
+                                    lake_producer_resume *resume) {
   char name[8];
   snprintf(name, sizeof name, "p%u", id);
   lake_producer_options o = LAKE_PRODUCER_OPTIONS_INIT;
@@ -135,8 +138,8 @@ static lake_producer *open_producer(lake_env *env, lake_namespace *ns, uint32_t 
   return p;
 }
 
-/* Appends and flushes until it is stopped; the last thing that it does is to append one TGB more and flush it, so
- * that a process which was fenced cannot end without learning it. */
+/* Appends and flushes until it is stopped; the last thing that it does is to append one TGB more and flush
+ * it, so that a process which was fenced cannot end without learning it. */
 static void produce(const ground *g, uint32_t id) {
   lake_env *env = test_env();
   lki_rng rng = {lki_random_u64(env)};
@@ -183,7 +186,8 @@ static bool take_old(void *ctx, const char *key, uint64_t object_bytes) {
   return old->count < 64;
 }
 
-/* Raises the boundary up to the block before the newest one's, then deletes under it. *raised: marks known to stand. */
+/* Raises the boundary up to the block before the newest one's, then deletes under it. *raised: marks known to
+ * stand. */
 static lake_status reclaim_once(lake_env *env, lake_namespace *ns, uint64_t *raised, lake_error *err) {
   lake_deadline deadline = test_deadline(env);
   lake_status s = lki_log_refresh(ns->log, deadline, NULL, err);
@@ -196,7 +200,8 @@ static lake_status reclaim_once(lake_env *env, lake_namespace *ns, uint64_t *rai
   static old_names old;
   old.below = *raised * VERSION_BLOCK;
   old.count = 0;
-  if (s == LAKE_OK) s = lki_store_list(ns->store, LKI_NAME_MANIFEST_PREFIX, NULL, take_old, &old, deadline, err);
+  if (s == LAKE_OK)
+    s = lki_store_list(ns->store, LKI_NAME_MANIFEST_PREFIX, NULL, take_old, &old, deadline, err);
   for (uint32_t i = 0; i < old.count && s == LAKE_OK; i++)
     s = lki_store_remove(ns->store, old.names[i], deadline, err);
   return s;
@@ -281,7 +286,8 @@ static void listen_until(ground *g, uint64_t at_ns) {
   for (;;) {
     const uint64_t now_ns = lki_now_ns(g->env);
     struct pollfd p = {g->told[0], POLLIN, 0};
-    const int left_ms = now_ns >= at_ns ? 0 : (int)((at_ns - now_ns) / 1000000u < 50 ? (at_ns - now_ns) / 1000000u : 50);
+    const int left_ms =
+        now_ns >= at_ns ? 0 : (int)((at_ns - now_ns) / 1000000u < 50 ? (at_ns - now_ns) / 1000000u : 50);
     if (poll(&p, 1, left_ms) > 0) {
       record r;
       assert_int_equal(read(g->told[0], &r, sizeof r), sizeof r);
@@ -357,15 +363,27 @@ static bool all_opened(const ground *g) {
   return true;
 }
 
+/* After a wait that only a hang outlasts: nobody of `what` may be left. */
+static void check_none_left(const ground *g, bool left, const char *what) {
+  if (!left) return;
+  for (uint32_t i = 0; i < g->child_count; i++) {
+    const child *c = &g->children[i];
+    if (c->alive)
+      print_error("p%u, pid %ld, epoch %" PRIu64 "%s\n", c->id, (long)c->pid, c->epoch,
+                  c->stopped ? ", stopped" : "");
+  }
+  fail_msg("%s", what);
+}
+
 /* All go on, claim, write their last, and end. */
 static void finish(ground *g) {
   for (uint32_t i = 0; i < g->child_count; i++) go_on(g, &g->children[i]);
   const uint64_t hang_ns = lki_after_ns(g->env, HANG_NS);
   while (!all_opened(g) && lki_now_ns(g->env) < hang_ns) listen_until(g, lki_after_ns(g->env, 20000000u));
-  assert_true(all_opened(g));
+  check_none_left(g, !all_opened(g), "some of these never opened");
   close(g->stop[1]);
   while (count_alive(g) > 0 && lki_now_ns(g->env) < hang_ns) listen_until(g, lki_after_ns(g->env, 20000000u));
-  assert_int_equal(count_alive(g), 0);
+  check_none_left(g, count_alive(g) > 0, "these do not end");
   close(g->told[1]);
   record r;
   while (read(g->told[0], &r, sizeof r) == (ssize_t)sizeof r) hear(g, &r);
@@ -373,7 +391,8 @@ static void finish(ground *g) {
 
 /* --- the checks --- */
 
-/* Everybody ended as it had to: killed; FENCED if a newer epoch was claimed; else by itself, having written all. */
+/* Everybody ended as it had to: killed; FENCED if a newer epoch was claimed; else by itself, having written
+ * all. */
 static void check_ends(ground *g, uint64_t *fenced_count) {
   uint64_t newest[ID_COUNT] = {0};
   for (uint32_t i = 0; i < g->child_count; i++) {
@@ -448,7 +467,8 @@ static void check_acks(const ground *g, const history histories[ID_COUNT]) {
     const record *a = &g->acks[i];
     const history *h = &histories[a->id];
     if (a->to > h->count)
-      fail_msg("p%u was told that %" PRIu64 " TGBs are committed, the stream has %" PRIu64, a->id, a->to, h->count);
+      fail_msg("p%u was told that %" PRIu64 " TGBs are committed, the stream has %" PRIu64, a->id, a->to,
+               h->count);
     for (uint64_t seq = a->from; seq < a->to; seq++) assert_int_equal(h->epochs[seq], a->epoch);
   }
 }
@@ -489,9 +509,11 @@ static void test_kill_cycles(void **state) {
   history histories[ID_COUNT] = {{0}};
   read_stream(&g, steps, histories);
   check_acks(&g, histories);
-  printf("%" PRIu64 " kills, %" PRIu64 " pauses (%" PRIu64 " across a reclaim), %" PRIu64 " zombies started, %" PRIu64
-         " fenced; %zu acknowledgements, %" PRIu64 " TGBs, version %" PRIu64 ", boundary at block %" PRIu64 "\n",
-         g.kills, g.pauses, g.resumed_past_reclaim, g.twins, fenced_count, g.ack_count, steps, view->version, g.block);
+  printf("%" PRIu64 " kills, %" PRIu64 " pauses (%" PRIu64 " across a reclaim), %" PRIu64
+         " zombies started, %" PRIu64 " fenced; %zu acknowledgements, %" PRIu64 " TGBs, version %" PRIu64
+         ", boundary at block %" PRIu64 "\n",
+         g.kills, g.pauses, g.resumed_past_reclaim, g.twins, fenced_count, g.ack_count, steps, view->version,
+         g.block);
   assert_true(g.kills >= cycles);
   assert_true(g.block > 0);
   lki_manifest_release(view);
