@@ -26,6 +26,7 @@
 #define TGBS (ROUNDS * TGBS_PER_ROUND)
 #define WINDOW                                                                                               \
   4 /* steps fetched ahead: in an outage each of them may fail, and says so when its turn comes */
+#define PINNED 5 /* first step that stays */
 #define POINTS_MAX 20000
 
 typedef enum fault_kind { FAULT_ALLOC = 100 /* above every toxic_kind */ } fault_kind;
@@ -194,6 +195,7 @@ static void create(life *l, lake_store *store) {
   lake_namespace_options o = LAKE_NAMESPACE_OPTIONS_INIT;
   o.mesh = (lake_mesh){1, 2};
   o.tail_max = 1;
+  o.version_block = 4;
   lake_status s = LAKE_NOMEM;
   bool uncertain = false;
   for (;;) {
@@ -344,13 +346,25 @@ static void seal(life *l) {
   }
 }
 
+/* Trims up to the pin, and deletes what is under it. */
+static void reclaim(life *l) {
+  lake_error err = LAKE_ERROR_INIT;
+  for (;;) {
+    lake_reclaim_report report;
+    lake_status s = lake_reclaim(l->ns[0], NULL, limit(l), &report, &err);
+    if (!passed(l, "reclaim", s, &err)) continue;
+    assert_int_equal(report.first_live_step, PINNED);
+    return;
+  }
+}
+
 /* With the fault over and a fresh handle: all that was acknowledged, which is all, once and in order. */
-static void check_stream(life *l, lake_store *store) {
+static void check_stream(life *l, lake_store *store, const uint64_t pinned[2]) {
   lake_error err = LAKE_ERROR_INIT;
   lake_namespace *ns = open_ns(l, store);
   lake_consumer *c = open_consumer(l, ns);
-  uint64_t next[2] = {0, 0};
-  read_steps(l, c, 0, 2 * TGBS, next);
+  uint64_t next[2] = {pinned[0], pinned[1]};
+  read_steps(l, c, PINNED, 2 * TGBS, next);
   read_end(l, c);
   assert_int_equal(next[0], TGBS);
   assert_int_equal(next[1], TGBS);
@@ -379,12 +393,14 @@ static bool live_once(int kind, bool lasts, long at) {
   retire(&l, 0);
   lake_consumer *c = open_consumer(&l, l.ns[1]);
   uint64_t next[2] = {0, 0};
-  read_steps(&l, c, 0, 5, next);
+  read_steps(&l, c, 0, PINNED, next);
+  const uint64_t pinned[2] = {next[0], next[1]};
   char cursor[LAKE_CURSOR_BYTES];
   lake_consumer_cursor(c, cursor);
   pin(&l, cursor);
+  reclaim(&l);
   seal(&l);
-  read_steps(&l, c, 5, 2 * TGBS, next);
+  read_steps(&l, c, PINNED, 2 * TGBS, next);
   read_end(&l, c);
   unpin(&l);
   lake_consumer_close(c);
@@ -392,7 +408,7 @@ static bool live_once(int kind, bool lasts, long at) {
   for (uint32_t i = 0; i < 2; i++) lake_namespace_close(l.ns[i]);
   const bool met = atomic_load(&f.struck);
   atomic_store(&f.healed, true);
-  check_stream(&l, store);
+  check_stream(&l, store, pinned);
   toxic_close(l.t);
   lake_env_close(l.env);
   if (atomic_load(&f.live) != 0)

@@ -11,7 +11,6 @@
 #include "base/env.h"
 #include "base/rng.h"
 #include "client/namespace.h"
-#include "format/names.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <lakestream/sys/store.h>
@@ -171,54 +170,17 @@ static void produce(const ground *g, uint32_t id) {
   tell(g, (record){.word = SAID_DONE, .id = id, .epoch = resume.epoch});
 }
 
-typedef struct old_names {
-  uint64_t below;
-  uint32_t count;
-  char names[64][LKI_NAME_BYTES];
-} old_names;
-
-static bool take_old(void *ctx, const char *key, uint64_t object_bytes) {
-  (void)object_bytes;
-  old_names *old = ctx;
-  uint64_t version = 0;
-  if (lki_name_manifest_parse(key, &version) && version < old->below)
-    snprintf(old->names[old->count++], LKI_NAME_BYTES, "%s", key);
-  return old->count < 64;
-}
-
-/* Raises the boundary up to the block before the newest one's, then deletes under it. *raised: marks known to
- * stand. */
-static lake_status reclaim_once(lake_env *env, lake_namespace *ns, uint64_t *raised, lake_error *err) {
-  lake_deadline deadline = test_deadline(env);
-  lake_status s = lki_log_refresh(ns->log, deadline, NULL, err);
-  if (s != LAKE_OK) return s;
-  lki_manifest *view = lki_log_view(ns->log);
-  const uint64_t blocks = view->version / VERSION_BLOCK;
-  lki_manifest_release(view);
-  if (blocks < 2) return LAKE_OK;
-  for (; *raised < blocks - 1 && s == LAKE_OK; ++*raised) s = lki_log_raise(ns->log, *raised, deadline, err);
-  static old_names old;
-  old.below = *raised * VERSION_BLOCK;
-  old.count = 0;
-  if (s == LAKE_OK)
-    s = lki_store_list(ns->store, LKI_NAME_MANIFEST_PREFIX, NULL, take_old, &old, deadline, err);
-  for (uint32_t i = 0; i < old.count && s == LAKE_OK; i++)
-    s = lki_store_remove(ns->store, old.names[i], deadline, err);
-  return s;
-}
-
-/* from: what its predecessor is known to have raised. */
-static void reclaim(const ground *g, uint64_t from) {
+static void reclaim(const ground *g) {
   lake_env *env = test_env();
   lake_namespace *ns = open_namespace(g, env, ID_COUNT);
-  lake_error err = LAKE_ERROR_INIT;
-  uint64_t raised = from;
   while (!stop_asked(g, 100)) {
-    lake_status s = reclaim_once(env, ns, &raised, &err);
-    if (s == LAKE_OK)
-      tell(g, (record){.word = SAID_RECLAIMED, .id = ID_COUNT, .to = raised});
-    else if (!passes(s))
-      broken("reclaim", ID_COUNT, s, &err);
+    lake_error err = LAKE_ERROR_INIT;
+    lake_reclaim_report report;
+    lake_status s = lake_reclaim(ns, NULL, test_deadline(env), &report, &err);
+    /* Of the versions' blocks, the newest one and the one before it stay. */
+    if (s == LAKE_OK && report.manifest_count > 0)
+      tell(g, (record){.word = SAID_RECLAIMED, .id = ID_COUNT, .to = report.version / VERSION_BLOCK - 1});
+    if (s != LAKE_OK && !passes(s)) broken("reclaim", ID_COUNT, s, &err);
   }
   lake_namespace_close(ns);
   lake_env_close(env);
@@ -242,7 +204,7 @@ static void start(ground *g, uint32_t id) {
     close(g->told[0]);
     close(g->stop[1]);
     if (id == ID_COUNT)
-      reclaim(g, g->block);
+      reclaim(g);
     else
       produce(g, id);
     _exit(0);
