@@ -61,7 +61,8 @@ static lake_status open_on(lake_store *store, bool owns_store, lake_deadline dea
   return s == LAKE_OK ? make_handle(store, owns_store, schema, out, err) : s;
 }
 
-/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. */
+/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. All memory is
+ * there before anything is written, so that NOMEM means that nothing was. */
 static lake_status create_on(lake_store *store, bool owns_store, const lake_namespace_options *options,
                              lake_deadline deadline, lake_namespace **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
@@ -73,12 +74,11 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
   lki_random(env, &id, sizeof id);
   lake_status s = lki_schema_new(env, options, id, &schema, err);
   if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
-  if (s != LAKE_OK) goto done;
-  if (out != NULL) { /* before the put: what can fail for want of memory must not fail after it */
-    s = make_handle(store, owns_store, schema, &ns, err);
+  if (s == LAKE_OK && out != NULL) {
+    s = make_handle(store, false, schema, &ns, err);
     schema = NULL;
-    if (s != LAKE_OK) goto done;
   }
+  if (s != LAKE_OK) goto done;
   s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, lki_buffer_view(&bytes), deadline, err);
   if (s != LAKE_OK) {
     lake_error back = LAKE_ERROR_INIT;
@@ -96,11 +96,11 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
     }
   }
   if (s == LAKE_OK && out != NULL) {
+    ns->owns_store = owns_store;
     *out = ns;
     ns = NULL;
   }
 done:
-  if (ns != NULL) ns->owns_store = false; /* it stays the caller's */
   lake_namespace_close(ns);
   lki_buffer_free(&bytes);
   lki_schema_free(schema);
