@@ -65,3 +65,18 @@ wait $old || code=$?
 is $code 4 "the fenced feeder"
 is "$(wc -l <old.err)" 1 "one line"
 ok lake verify file:fence
+
+# A start that is refused fences nobody: the feeder of that id that runs goes on and drains.
+mkdir calm
+lake feed text file:calm long.txt --create --id a --seq-len 64 --rate 50 >old.out 2>old.err &
+old=$!
+committed() { lake ls file:calm --json 2>/dev/null | python3 -c 'import json,sys; print(json.load(sys.stdin)["next_step"])' 2>/dev/null || echo 0; }
+while [ "$(committed)" -lt 1 ]; do kill -0 $old || die "gone: $(cat old.err)"; sleep 0.01; done
+fails 2 "other options" lake feed text file:calm long.txt --id a --document-max 999999
+fails 2 "the input of a changed" lake feed text file:calm t.txt --id a
+kill -TERM $old
+code=0
+wait $old || code=$?
+is "$code $(cat old.err)" "0 " "the feeder that ran while another start was refused"
+ok lake ls file:calm --producers --json
+is "$(json 'j["producers"][0]["epoch"]')" 1 "epochs claimed"

@@ -3,6 +3,7 @@
 #include "feed/text.h"
 #include "base/checksum.h"
 #include "base/env.h"
+#include "client/namespace.h"
 #include "feed/input.h"
 #include "feed/pack.h"
 #include "feed/place.h"
@@ -123,16 +124,22 @@ static uint64_t config_hash(const feeder *f) {
   return lki_checksum(text, (size_t)n, 0);
 }
 
-/* Goes to where this id stopped. */
-static lake_status resume(feeder *f, lake_error *err) {
-  f->seq = f->resume.seq;
-  f->offset = f->resume.offset;
-  if (f->resume.state_bytes == 0) {
-    if (f->resume.seq == 0) return LAKE_OK;
+/* What an incarnation of this id left behind. */
+typedef struct left {
+  uint64_t seq, offset;
+  lake_bytes state; /* borrowed */
+} left;
+
+/* Goes to where this id stopped, or says why this feeder must not go on from there. */
+static lake_status resume(feeder *f, const left *l, lake_error *err) {
+  f->seq = l->seq;
+  f->offset = l->offset;
+  if (l->state.bytes == 0) {
+    if (l->seq == 0) return LAKE_OK;
     return lki_fail(err, LAKE_INVALID, "producer %s left no state; it was no text feeder: choose another --id", f->options->id);
   }
   lki_feed_place was;
-  lake_status s = lki_feed_place_parse((lake_bytes){f->resume.state, f->resume.state_bytes}, &was, err);
+  lake_status s = lki_feed_place_parse(l->state, &was, err);
   if (s != LAKE_OK) return s;
   if (was.list_hash != f->place.list_hash)
     return lki_fail(err, LAKE_INVALID,
@@ -146,6 +153,7 @@ static lake_status resume(feeder *f, lake_error *err) {
   if (s != LAKE_OK) return s;
   f->place.pass = was.pass;
   f->token = was.token;
+  f->open_document = false;
   f->pass_was_empty = was.document.ordinal == 0;
   if (was.token == 0) return LAKE_OK;
   s = lki_input_next(f->input, &f->document, err);
@@ -375,6 +383,28 @@ static void block_signals(feeder *f) {
   (void)sigprocmask(SIG_BLOCK, &f->signals, NULL);
 }
 
+/* Claims the epoch of the id and stands where it stopped. Claiming fences a feeder of this id that still runs, so what
+ * would be refused is found out first, on the newest manifest; the claim only repeats it if that feeder went on. */
+static lake_status claim(feeder *f, lake_error *err) {
+  const char *id = f->options->id;
+  lake_status s = lki_log_refresh(f->ns->log, lki_cli_deadline(f->cli), NULL, err);
+  if (s != LAKE_OK) return s;
+  lki_manifest *m = lki_log_view(f->ns->log);
+  const int64_t at = lki_manifest_find_producer(m, id);
+  left before = {0, 0, {NULL, 0}};
+  if (at >= 0) before = (left){m->producers[at].next_seq, m->producers[at].offset, m->producers[at].state};
+  s = resume(f, &before, err);
+  if (s != LAKE_OK) goto done;
+  lake_producer_options options = LAKE_PRODUCER_OPTIONS_INIT;
+  s = lake_producer_open(f->ns, id, &options, lki_cli_deadline(f->cli), &f->resume, &f->producer, err);
+  if (s != LAKE_OK || f->resume.seq == before.seq) goto done;
+  left now = {f->resume.seq, f->resume.offset, {f->resume.state, f->resume.state_bytes}};
+  s = resume(f, &now, err);
+done:
+  lki_manifest_release(m);
+  return s;
+}
+
 static lake_status open_all(feeder *f, lake_error *err) {
   const lki_feed_text_options *o = f->options;
   lki_input_options input = {.field = o->field, .invalid_replace = o->invalid_replace, .index = o->index,
@@ -386,9 +416,7 @@ static lake_status open_all(feeder *f, lake_error *err) {
   f->place.list_hash = lki_input_hash(f->input);
   f->place.config_hash = config_hash(f);
   f->pass_was_empty = true;
-  lake_producer_options options = LAKE_PRODUCER_OPTIONS_INIT;
-  s = lake_producer_open(f->ns, o->id, &options, lki_cli_deadline(f->cli), &f->resume, &f->producer, err);
-  return s == LAKE_OK ? resume(f, err) : s;
+  return claim(f, err);
 }
 
 lake_status lki_feed_text(lki_cli *cli, const lki_feed_text_options *options, lake_error *err) {
