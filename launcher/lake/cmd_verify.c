@@ -7,8 +7,9 @@
 
 static const char usage[] =
     "usage: lake verify [OPTIONS] URL\n"
-    "Reads a namespace and checks it: the newest manifest and the one before it, all segments, every TGB's footer and the\n"
-    "checksum of every slice, and that each producer's TGBs are in the stream once, in order and without a gap.\n"
+    "Reads a namespace and checks it: the newest manifest and the one before it, that no version is missing, all\n"
+    "segments, every TGB's footer and the checksum of every slice, and that each producer's TGBs are in the stream once,\n"
+    "in order and without a gap.\n"
     "Exit code 6 if anything is at fault; each fault is one line: what is at fault, what was found, what it means.\n\n"
     "  --from STEP           first step (the first live one)\n"
     "  --to STEP             end before this step (the end)\n"
@@ -85,7 +86,9 @@ static lake_status take(lki_verify_options *o, int option, const char *value, la
   case FAST: o->fast = true; return LAKE_OK;
   case CHAIN:
     o->chain = UINT64_MAX;
-    return strcmp(value, "all") == 0 ? LAKE_OK : lki_cli_u64(value, "--chain", 0, UINT64_MAX, &o->chain, err);
+    if (strcmp(value, "all") == 0 || lki_cli_u64(value, "--chain", 0, UINT64_MAX, &o->chain, NULL) == LAKE_OK)
+      return LAKE_OK;
+    return lki_fail(err, LAKE_INVALID, "--chain %s: 'all' or a whole number is wanted", value);
   case JOBS: return lki_cli_u32(value, "--jobs", 1, LKI_VERIFY_JOBS_MAX, &o->jobs, err);
   default: return lki_fail(err, LAKE_INTERNAL, "option %d is not handled", option);
   }
