@@ -183,6 +183,27 @@ lake_status lki_cli_print_close(lki_cli *cli, lake_status status, lake_error *er
   return status;
 }
 
+void lki_cli_block_signals(lki_cli *cli) {
+  const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  sigemptyset(&cli->signals);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action;
+    /* Whoever started this may want some ignored, as nohup does. */
+    if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&cli->signals, numbers[i]);
+  }
+  (void)sigprocmask(SIG_BLOCK, &cli->signals, NULL);
+}
+
+int lki_cli_signal(lki_cli *cli) {
+  if (cli->signal != 0) return cli->signal;
+  const struct timespec now = {0, 0};
+  const int number = sigtimedwait(&cli->signals, NULL, &now);
+  if (number <= 0) return 0;
+  cli->signal = number;
+  (void)sigprocmask(SIG_UNBLOCK, &cli->signals, NULL);
+  return number;
+}
+
 bool lki_cli_stdout_gone(void) { return ferror(stdout) != 0; }
 
 void lki_cli_progress_end(lki_cli *cli) {

@@ -77,6 +77,7 @@ static lake_status run(lki_cli *cli, const arguments *a, const char *url, const 
   lki_export_request r = {.path = path, .force = a->force};
   lki_export_result result = {0, 0};
   lki_manifest *manifest = NULL;
+  lki_cli_block_signals(cli);
   lake_status s = lake_namespace_open(cli->env, url, lki_cli_deadline(cli), &r.ns, err);
   if (s == LAKE_OK) s = lki_log_refresh(r.ns->log, lki_cli_deadline(cli), NULL, err);
   if (s == LAKE_OK) {

@@ -98,6 +98,8 @@ int main(int argc, char **argv) {
   lki_cli cli = {.timeout_ms = 60000, .progress = isatty(STDERR_FILENO) == 1};
   /* A reader that went away shows as EPIPE on stdout, not as a death in the middle of a commit. */
   (void)signal(SIGPIPE, SIG_IGN);
+  /* Nor is a limit on the size of files: it is an error of the write. */
+  (void)signal(SIGXFSZ, SIG_IGN);
   /* An error in an option must come out as JSON also when --json stands after it. */
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
     if (strcmp(argv[i], "--json") == 0) cli.json = true;
@@ -119,5 +121,9 @@ int main(int argc, char **argv) {
     status = LAKE_UNAVAILABLE;
   }
   lake_env_close(cli.env);
+  if (cli.signal != 0) { /* so that a shell or a supervisor sees what happened */
+    (void)signal(cli.signal, SIG_DFL);
+    (void)raise(cli.signal);
+  }
   return lki_exit_code(status);
 }
