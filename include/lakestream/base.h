@@ -34,7 +34,7 @@ typedef enum lake_status {
   LAKE_UNAVAILABLE = 7,  /* the store does not answer, is full or refuses for now: retry with backoff */
   LAKE_FENCED = 8,       /* a newer incarnation owns this producer id: stop this process */
   LAKE_RECLAIMED = 9,    /* the data asked for was deleted below the boundary: resume from a live pin */
-  LAKE_CORRUPT = 10,     /* bytes failed their checks, on every try: restore the object or skip it */
+  LAKE_CORRUPT = 10,     /* bytes failed their checks, on every try: restore the object */
   LAKE_TIMEOUT = 11,     /* the deadline passed; the error names what was waited for */
   LAKE_CANCELED = 12,    /* the handle is being closed */
   LAKE_NOMEM = 13,       /* an allocation failed; nothing changed */

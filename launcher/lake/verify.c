@@ -51,8 +51,21 @@ typedef struct verifier {
   atomic_uint batch_next;
 } verifier;
 
+/* The text behind "prefix: " or "prefix ", or the text itself. */
+static const char *behind(const char *text, const char *prefix) {
+  const size_t n = strlen(prefix);
+  if (strncmp(text, prefix, n) != 0) return text;
+  return strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text[n] == ' ' ? text + n + 1 : text;
+}
+
+/* The line names the object and says what to do, so the library's text, which does both, leaves that to it. */
 static void fault(verifier *v, const char *kind, const char *object, const char *text, const char *means) {
-  lki_verify_fault f = {kind, object, text, means};
+  static const char advice[] = "; restore the object";
+  char own[sizeof((lake_error *)NULL)->text];
+  snprintf(own, sizeof own, "%s", behind(behind(text, lki_store_url(v->ns->store)), object));
+  const size_t n = strlen(own), m = sizeof advice - 1;
+  if (n > m && strcmp(own + n - m, advice) == 0) own[n - m] = 0;
+  lki_verify_fault f = {kind, object, own, means};
   v->result->fault_count++;
   v->on_fault(v->ctx, &f);
 }
@@ -325,7 +338,7 @@ static lake_status check_chain(verifier *v, lake_error *err) {
     lki_cli_progress(v->cli, "verify: manifest version %" PRIu64, version);
     s = lki_log_load(v->ns->log, version, lki_cli_deadline(v->cli), &base, &local);
     if (s == LAKE_CORRUPT)
-      fault(v, "manifest", name, local.text, "this version cannot be read; newer ones stand by themselves");
+      fault(v, "manifest", name, local.text, "this version cannot be read; newer ones stand by themselves; restore the object");
     if (s == LAKE_CORRUPT || s == LAKE_NOTFOUND) { /* not found: reclaimed since it was listed */
       s = LAKE_OK;
       continue;

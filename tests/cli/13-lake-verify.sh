@@ -41,6 +41,8 @@ damaged() { # kind of fault, words of it
   find bad -type f -exec sha256sum {} + | sort >before
   fails 6 "fault" lake verify file:bad
   grep -q "^fault: $1 .*$2" out.log || die "no fault '$1' with '$2'"
+  awk '/^fault: /{o = $3; sub(/:$/, "", o); n = gsub(o, "&"); if (n != 1 || gsub(/restore/, "&") > 1) exit 1}' out.log ||
+    die "a fault names its object or the remedy more than once"
   run lake verify file:bad --json
   is $code 6 "exit with --json"
   is "$(json 'j["ok"], int(j["fault_count"]) == len(j["faults"]) > 0, j["faults"][0]["kind"]')" "(False, True, '$1')" "JSON report"
@@ -69,8 +71,11 @@ fresh; flip "bad/$segment" 50; damaged segment "$(basename "$segment")"
 newest=$(lake inspect file:good --version newest | python3 -c 'import json,sys; print(json.load(sys.stdin)["version"])')
 name() { printf 'manifest/%020d.manifest' "$1"; }
 fresh; truncate -s -3 "bad/$(name "$newest")"
-fails 6 "$(name "$newest")" lake verify file:bad
-fails 6 "$(name "$newest")" lake ls file:bad
+for c in verify ls; do
+  fails 6 "the newest version cannot be read: file:$PWD/bad: $(name "$newest"): " lake $c file:bad
+  is "$(grep -o "$(name "$newest")" err.log | wc -l)" 1 "names of the object"
+  grep -q "; restore the object$" err.log || die "no remedy"
+done
 fresh; flip "bad/$(name $((newest - 1)))" 60; damaged manifest "cannot be read"
 
 # Manifests that are missing: found by what is left, wherever they were.
@@ -151,6 +156,6 @@ damaged chain "readers disagree"
 
 fresh
 printf 'x' >bad/lakestream.json
-fails 6 "lakestream.json" lake verify file:bad
+fails 6 "file:$PWD/bad: lakestream.json: not valid JSON at line 1 column 1; restore the object" lake verify file:bad
 fails 3 "no namespace at" lake verify file:nowhere
 fails_json 3 NOTFOUND notfound lake verify file:nowhere --json

@@ -112,6 +112,9 @@ key=$(lake inspect file:ns --step 3 | python3 -c 'import json,sys; print(json.lo
 cp -r ns bad
 truncate -s 400 "bad/$key"
 fails 6 "step 3" lake export file:bad x.h5
+grep -q "$key: .*; restore the object$" err.log || die "no remedy"
+is "$(grep -o "$key" err.log | wc -l)" 1 "names of the object"
+fails 6 "$key: no footer ends here (wrong magic): truncated, or not a TGB; restore the object" lake inspect file:bad --step 3
 ls | grep -q '^x' && die "a failed export left something: $(ls)"
 
 # All dtypes as they come, and raw slices.
