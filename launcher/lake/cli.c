@@ -99,6 +99,12 @@ lake_status lki_cli_words(int argc, int min, int max, const char *what, lake_err
   return LAKE_OK;
 }
 
+lake_status lki_cli_url(const char *url, lake_error *err) {
+  if (strncmp(url, "mem:", 4) != 0) return LAKE_OK;
+  return lki_fail(err, LAKE_INVALID, "%s: a mem: store lives and ends with one process, so a command has no use for it; "
+                  "write file:FOLDER", url);
+}
+
 lake_deadline lki_cli_deadline(const lki_cli *cli) { return lake_deadline_after_ms(cli->env, cli->timeout_ms); }
 
 lake_status lki_cli_u64(const char *text, const char *option, uint64_t min, uint64_t max, uint64_t *out,

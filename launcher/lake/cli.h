@@ -48,6 +48,8 @@ lake_status lki_cli_words(int argc, int min, int max, const char *what, lake_err
 /* The name among `names` (NULL-terminated) that a mistyped word is close to, or NULL. */
 const char *lki_cli_close_name(const char *word, const char *const *names);
 
+/* Refuses a URL of which nothing would be left, or is there, when this process ends. */
+lake_status lki_cli_url(const char *url, lake_error *err);
 lake_deadline lki_cli_deadline(const lki_cli *cli);
 lake_status lki_cli_u64(const char *text, const char *option, uint64_t min, uint64_t max, uint64_t *out,
                         lake_error *err);

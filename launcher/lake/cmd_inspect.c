@@ -317,6 +317,7 @@ lake_status lki_cmd_inspect(lki_cli *cli, int argc, char **argv, lake_error *err
     s = take(&r, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 2, "a URL and perhaps a KEY, or a FILE", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s == LAKE_OK && r.by_step + r.by_version + r.by_segment > 1)
     s = lki_fail(err, LAKE_INVALID, "--step, --version and --segment: choose one");
   if (s != LAKE_OK) return s;

@@ -52,10 +52,15 @@ static lake_status print_result(report *r, lake_namespace *ns, const lki_verify_
   lake_namespace_info info;
   lake_namespace_info_get(ns, &info);
   if (!r->cli->json) {
-    printf("%s: version %" PRIu64 ", %" PRIu64 " steps, %" PRIu64 " manifests, %" PRIu64 " segments, %" PRIu64
-           " TGBs, %" PRIu64 " slices, %" PRIu64 " bytes read: ",
-           info.url, v->version, v->step_count, v->manifest_count, v->segment_count, v->tgb_count, v->slice_count,
-           v->read_bytes);
+    const struct {
+      uint64_t count;
+      const char *noun;
+    } parts[] = {{v->step_count, "step"}, {v->manifest_count, "manifest"}, {v->segment_count, "segment"},
+                 {v->tgb_count, "TGB"},   {v->slice_count, "slice"}};
+    printf("%s: version %" PRIu64 ", ", info.url, v->version);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+      printf("%" PRIu64 " %s%s, ", parts[i].count, parts[i].noun, parts[i].count == 1 ? "" : "s");
+    printf("%" PRIu64 " bytes read: ", v->read_bytes);
     if (v->fault_count == 0)
       printf("no fault\n");
     else
@@ -106,6 +111,7 @@ lake_status lki_cmd_verify(lki_cli *cli, int argc, char **argv, lake_error *err)
     s = take(&o, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of a namespace", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s != LAKE_OK) return s;
   r.json = lki_json_new_object();
   r.faults = lki_json_add_array(r.json, "faults");

@@ -117,7 +117,9 @@ int main(int argc, char **argv) {
     report_failure(&cli, status, &err);
     (void)fflush(stdout);
   } else if (out_failed && !reader_gone()) {
-    fprintf(stderr, "lake: writing to stdout: %s\n", code != 0 ? strerror(code) : "failed");
+    /* Which error it was is only known if it came last. */
+    fprintf(stderr, "lake %s: writing to stdout: %s; the output is cut short\n", cli.command != NULL ? cli.command : "",
+            code != 0 ? strerror(code) : "no room, or an error, on the way");
     status = LAKE_UNAVAILABLE;
   }
   lake_env_close(cli.env);

@@ -248,6 +248,14 @@ static void pace(feeder *f) {
   f->pace_at_ns += (uint64_t)(1e9 / f->options->rate);
 }
 
+/* An input of which all was skipped is not the one that was meant: that must not pass for a finished feeder. */
+static lake_status check_usable(const feeder *f, lake_error *err) {
+  const lki_input_counts counts = lki_input_counts_get(f->input);
+  if (f->seq > 0 || counts.document_count > 0 || counts.skipped_count == 0) return LAKE_OK;
+  return lki_fail(err, LAKE_INVALID, "not one usable document: all %" PRIu64 " of %s were skipped (see the warnings); "
+                  "give another input or other options", counts.skipped_count, f->options->id);
+}
+
 /* Appends until something ends it; f->why says what. */
 static lake_status feed(feeder *f, lake_error *err) {
   while (f->why == WHY_NONE) {
@@ -265,7 +273,11 @@ static lake_status feed(feeder *f, lake_error *err) {
       s = append(f, &appended, err);
       if (s != LAKE_OK || !appended) return s;
     }
-    if (ended) f->why = WHY_END;
+    if (ended) {
+      s = check_usable(f, err);
+      if (s != LAKE_OK) return s;
+      f->why = WHY_END;
+    }
     lki_cli_progress(f->cli, "%s: %" PRIu64 " TGBs, %" PRIu64 " documents", f->options->id, f->seq, f->offset);
   }
   return LAKE_OK;
@@ -353,6 +365,8 @@ static lake_status append_stats(const feeder *f, lki_json *json, lake_error *err
   return s;
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 static lake_status report(const feeder *f, lake_status status, lake_error *err) {
   summary m = sum_up(f);
   lake_status s = status;
@@ -366,11 +380,16 @@ static lake_status report(const feeder *f, lake_status status, lake_error *err) 
   }
   if (status != LAKE_OK) return status;
   if (f->cli->json) return lki_cli_print(f->cli, summary_json(f, &m, status, err), err);
-  printf("%s: %" PRIu64 " TGBs fed, next is %" PRIu64 " (%s); %" PRIu64 " commits of %" PRIu64
-         " attempts (%.1f %%); %" PRIu64 " bytes, %.2f MB/s; %" PRIu64 " documents, %" PRIu64 " skipped\n",
-         f->options->id, f->appended_count, f->seq, why_name(f->why, status), m.producer.commit_count,
-         m.producer.attempt_count, m.success_percent, m.store.written_bytes, m.mb_per_second, m.input.document_count,
-         m.input.skipped_count);
+  printf("%s: %" PRIu64 " TGB%s fed, next is %" PRIu64 " (%s); ", f->options->id, f->appended_count,
+         plural(f->appended_count), f->seq, why_name(f->why, status));
+  if (m.producer.attempt_count == 0)
+    printf("nothing to commit; ");
+  else
+    printf("%" PRIu64 " commit%s of %" PRIu64 " attempt%s (%.1f %%); ", m.producer.commit_count,
+           plural(m.producer.commit_count), m.producer.attempt_count, plural(m.producer.attempt_count),
+           m.success_percent);
+  printf("%" PRIu64 " bytes, %.2f MB/s; %" PRIu64 " document%s, %" PRIu64 " skipped\n", m.store.written_bytes,
+         m.mb_per_second, m.input.document_count, plural(m.input.document_count), m.input.skipped_count);
   return s;
 }
 
