@@ -2,12 +2,12 @@
 # (POSIX sh); it defines names and does nothing by itself:
 #   . "$root/launcher/debian-packages.sh" && lake_packages_install $LAKE_PACKAGES_BUILD
 
-# Building everything and running the programs and the examples.
-LAKE_PACKAGES_BUILD="build-essential cmake ninja-build pkg-config libzstd-dev libcjson-dev libxxhash-dev zlib1g-dev
+# Building everything and running the programs and the examples. python3 makes the man pages of the functions.
+LAKE_PACKAGES_BUILD="build-essential cmake ninja-build pkg-config python3 libzstd-dev libcjson-dev libxxhash-dev zlib1g-dev
 uthash-dev libhdf5-dev libopenmpi-dev openmpi-bin"
 
 # What the tests use besides.
-LAKE_PACKAGES_TEST="libcmocka-dev python3 python3-h5py python3-numpy python3-zstandard python3-xxhash
+LAKE_PACKAGES_TEST="libcmocka-dev python3-h5py python3-numpy python3-zstandard python3-xxhash
 hdf5-tools shellcheck groff-base procps gzip git ca-certificates"
 
 # lake_packages_missing PACKAGE...: prints those that are not installed, one a line. A package that is there for

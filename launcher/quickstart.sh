@@ -4,7 +4,8 @@
 #
 #   sh launcher/quickstart.sh [--dir DIR] [--store file] [--steps N] [--keep] [--help]
 #
-# Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file.
+# Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file. After SIGKILL on
+# this script the processes end, too; the batches stay in DIR until the next run.
 set -eu
 
 steps=400
@@ -66,11 +67,18 @@ title() { printf '\n== %s\n' "$*"; }
 
 # --- the folder of the results: made by us, or not touched ---------------------------------------------------------
 dir=${dir:-lakestream-demo}
+case $dir in
+/*) ;;
+*) dir=$PWD/$dir ;;
+esac
+# Before anything is made: the name goes into job files.
+case $dir in
+*[\"\\[:cntrl:]]*)
+  misuse "the folder $dir has a quote, a backslash or a control character in its name; choose another with --dir"
+  ;;
+esac
 mkdir -p "$dir" 2>/dev/null || die "cannot make the folder $dir; choose another with --dir"
 dir=$(cd "$dir" && pwd)
-case $dir in
-*[\"\\]*) die "the folder $dir has a quote or a backslash in its name; choose another with --dir" ;;
-esac
 if [ ! -e "$dir/.lakestream-demo" ] && [ -n "$(ls -A "$dir")" ]; then
   die "the folder $dir is not empty and not of an earlier quickstart; choose another with --dir"
 fi
@@ -79,6 +87,10 @@ fi
 remove_work() { rm -rf "$dir/store" "$dir/checkpoints" "$dir/checkpoints-straight" "$dir/text" "$dir/tmp"; }
 
 # --- nothing is left running, however this script ends --------------------------------------------------------------
+# When the script gets SIGKILL, the kernel sends lakerun a TERM, and it ends all that it started. (setpriv is of
+# util-linux, which Debian always has; elsewhere SIGKILL is the one end that leaves the job running to its deadline.)
+tied=
+if setpriv --pdeathsig TERM true 2>/dev/null; then tied="setpriv --pdeathsig TERM"; fi
 job_pid=
 finish() {
   code=$?
@@ -198,7 +210,8 @@ kill_when_due() {
 run() {
   shown=0
   : >"$dir/$1.log"
-  "$bin/lakerun" --json "$dir/$1-lakerun.json" "$dir/$1.json" >>"$dir/$1.log" 2>&1 &
+  # shellcheck disable=SC2086 # a list of words
+  $tied "$bin/lakerun" --json "$dir/$1-lakerun.json" "$dir/$1.json" >>"$dir/$1.log" 2>&1 &
   job_pid=$!
   while kill -0 "$job_pid" 2>/dev/null; do
     show_log "$1"
@@ -227,13 +240,12 @@ title "8/8 result"
 of() { sed -n "s/^$2=//p" "$dir/$1.txt"; }
 # sum KEY: over the feeders' summaries, whose numbers are strings.
 sum() { sed -n "s/.*\"$1\": *\"\{0,1\}\([0-9]*\).*/\1/p" "$dir/feeders.jsonl" | awk '{ n += $1 } END { print n + 0 }'; }
-mean_loss() { tail -n +2 "$dir/run.csv" | "$1" -n 20 | awk -F, '{ n += $2 } END { printf "%.3f", n / NR }'; }
 picture=$("$bin/plot_run" "$dir/run.csv" "$dir/run.svg")
 printf '%s\n' "$picture" | sed -n 1,2p
 {
-  echo "steps          $(of run steps), loss $(mean_loss head) to $(mean_loss tail) nats per token" \
-    "(means of the first and last 20 steps)"
-  echo "steps/s        $(of run steps_per_s) after the last resume, $(of straight steps_per_s) undisturbed"
+  echo "steps          $(of run steps), $(of straight steps_per_s) a second in the undisturbed run"
+  echo "loss           $(printf '%s\n' "$picture" | sed -n 's/^loss .*  \([0-9.]* to .*\)/\1/p')" \
+    "(means of the first and the last part of the picture; the log shows single steps)"
   echo "wait           $(printf '%s\n' "$picture" | sed -n 's/^wait \(p50.*\) over.*/\1/p')"
   commits=$(sum commit_count) attempts=$(sum attempt_count)
   echo "commits        $commits of $attempts attempts won: $((attempts > 0 ? 100 * commits / attempts : 100)) %" \

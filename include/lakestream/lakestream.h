@@ -12,5 +12,6 @@
 #include <lakestream/namespace.h>
 #include <lakestream/producer.h>
 #include <lakestream/consumer.h>
+#include <lakestream/reclaim.h>
 
 #endif

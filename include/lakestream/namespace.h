@@ -157,7 +157,8 @@ LAKE_API size_t lake_dtype_bytes(lake_dtype dtype);
  */
 LAKE_API const char *lake_dtype_name(lake_dtype dtype);
 
-/** The tensors of a typed slice that lies in memory: views into it.
+/** The tensors of a typed slice that lies in memory: views into it. A producer finds with it where each tensor of a
+ *  slice that it fills belongs: zero the slice, call this, cast the const of `data` away, write (docs/examples/hello.c).
  *  @param slice first byte of the slice, 64-byte aligned; slice_bytes of lake_namespace_info long.
  *  @param slice_bytes length of the slice in bytes.
  *  @param tensors filled, room for `capacity`.
@@ -181,7 +182,9 @@ LAKE_API lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadl
  *  @param checkpoint name of the checkpoint, such as "step-000120"; the same rules.
  *  @param cursor text from lake_consumer_cursor().
  *  Ownership: copied. Blocks: until the store answered or the deadline. Threads: any. MPI: local; one rank writes.
- *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), UNAVAILABLE, TIMEOUT.
+ *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), RECLAIMED (the cursor's step was deleted),
+ *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands, call again to learn
+ *  whether it holds), UNAVAILABLE, TIMEOUT.
  *  Source: paper section 5.3.
  */
 LAKE_API lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint,

@@ -1,10 +1,12 @@
 /* lake ls: steps, producers, versions of a namespace. Output streams, so that a long history needs little memory. */
 #include "cli.h"
+#include "client/pin.h"
 #include "format/names.h"
 #include "inspect_json.h"
 #include "walk.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char usage[] = "usage: lake ls [OPTIONS] URL\n"
                             "Lists the committed steps of a namespace, one a line.\n\n"
@@ -12,14 +14,16 @@ static const char usage[] = "usage: lake ls [OPTIONS] URL\n"
                             "  --to STEP             end before this step (the end)\n"
                             "  --limit N             at most N lines (no limit)\n"
                             "  --producers           list the producers instead\n"
-                            "  --versions            list the manifest versions there are instead\n" LKI_CLI_USAGE;
+                            "  --versions            list the manifest versions there are instead\n"
+                            "  --pins                list the pins of all groups instead\n" LKI_CLI_USAGE;
 
-enum { FROM = 1, TO, LIMIT, PRODUCERS, VERSIONS };
+enum { FROM = 1, TO, LIMIT, PRODUCERS, VERSIONS, PINS };
 
 static const struct option options_table[] = {
     {"from", required_argument, NULL, FROM},     {"to", required_argument, NULL, TO},
     {"limit", required_argument, NULL, LIMIT},   {"producers", no_argument, NULL, PRODUCERS},
-    {"versions", no_argument, NULL, VERSIONS},   LKI_CLI_OPTIONS,
+    {"versions", no_argument, NULL, VERSIONS},   {"pins", no_argument, NULL, PINS},
+    LKI_CLI_OPTIONS,
 };
 
 typedef struct listing {
@@ -27,7 +31,7 @@ typedef struct listing {
   lake_namespace *ns;
   lki_manifest *manifest;
   uint64_t from, to, limit;
-  bool producers, versions;
+  bool producers, versions, pins;
   uint64_t line_count;
 } listing;
 
@@ -108,6 +112,42 @@ static lake_status print_versions(listing *l, lake_error *err) {
   return s;
 }
 
+static lake_status print_pin(void *ctx, const char *key, const lki_pin *pin, lake_error *err) {
+  listing *l = ctx;
+  if (l->line_count == l->limit || lki_cli_stdout_gone()) return LAKE_CANCELED; /* enough: ends the visit */
+  const char *group = key + strlen(LKI_NAME_PIN_PREFIX), *slash = strchr(group, '/');
+  const int group_bytes = slash != NULL ? (int)(slash - group) : 0;
+  const char *checkpoint = slash != NULL ? slash + 1 : group;
+  const size_t bytes = strlen(checkpoint);
+  const int checkpoint_bytes = (int)(bytes > 5 && strcmp(checkpoint + bytes - 5, ".json") == 0 ? bytes - 5 : bytes);
+  const bool holds = pin->step >= l->manifest->first_live_step, first = l->line_count++ == 0;
+  if (!l->cli->json) {
+    printf("%10" PRIu64 " %12" PRIu64 "  %-5s  %-16.*s  %.*s\n", pin->step, pin->row, holds ? "holds" : "void", group_bytes,
+           group, checkpoint_bytes, checkpoint);
+    return LAKE_OK;
+  }
+  char text[LKI_NAME_BYTES];
+  lki_json *json = lki_json_new_object();
+  snprintf(text, sizeof text, "%.*s", group_bytes, group);
+  lki_json_add_string(json, "group", text);
+  snprintf(text, sizeof text, "%.*s", checkpoint_bytes, checkpoint);
+  lki_json_add_string(json, "checkpoint", text);
+  lki_json_add_u64(json, "step", pin->step);
+  lki_json_add_u64(json, "row", pin->row);
+  lki_json_add_bool(json, "holds", holds);
+  return lki_cli_print_element(l->cli, json, first, err);
+}
+
+static lake_status print_pins(listing *l, lake_error *err) {
+  if (l->cli->json)
+    fputs(", \"pins\": [", stdout);
+  else
+    printf("%10s %12s  %-5s  %-16s  %s\n", "step", "row", "state", "group", "checkpoint");
+  lake_status s = lki_pin_visit(l->ns, print_pin, l, lki_cli_deadline(l->cli), err);
+  if (l->cli->json) fputs(l->line_count > 0 ? "\n]" : "]", stdout);
+  return s == LAKE_CANCELED ? LAKE_OK : s;
+}
+
 /* What stands before the list. In JSON the object is left open for it. */
 static lake_status print_head(listing *l, lake_error *err) {
   lake_namespace_info info;
@@ -134,7 +174,10 @@ static lake_status print_head(listing *l, lake_error *err) {
 static lake_status list(listing *l, lake_error *err) {
   lake_status s = print_head(l, err);
   if (s != LAKE_OK) return s;
-  s = l->producers ? print_producers(l, err) : l->versions ? print_versions(l, err) : print_steps(l, err);
+  s = l->producers  ? print_producers(l, err)
+      : l->versions ? print_versions(l, err)
+      : l->pins     ? print_pins(l, err)
+                    : print_steps(l, err);
   if (l->cli->json) return lki_cli_print_close(l->cli, s, err);
   return s;
 }
@@ -146,6 +189,7 @@ static lake_status take(listing *l, int option, const char *value, lake_error *e
   case LIMIT: return lki_cli_u64(value, "--limit", 0, UINT64_MAX, &l->limit, err);
   case PRODUCERS: l->producers = true; return LAKE_OK;
   case VERSIONS: l->versions = true; return LAKE_OK;
+  case PINS: l->pins = true; return LAKE_OK;
   default: return lki_fail(err, LAKE_INTERNAL, "option %d is not handled", option);
   }
 }
@@ -160,8 +204,8 @@ lake_status lki_cmd_ls(lki_cli *cli, int argc, char **argv, lake_error *err) {
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of a namespace", err);
   if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
-  if (s == LAKE_OK && l.producers && l.versions)
-    s = lki_fail(err, LAKE_INVALID, "--producers and --versions: choose one");
+  if (s == LAKE_OK && l.producers + l.versions + l.pins > 1)
+    s = lki_fail(err, LAKE_INVALID, "--producers, --versions and --pins: choose one");
   if (s == LAKE_OK) s = lake_namespace_open(cli->env, argv[optind], lki_cli_deadline(cli), &l.ns, err);
   if (s == LAKE_OK) s = lki_log_refresh(l.ns->log, lki_cli_deadline(cli), NULL, err);
   if (s == LAKE_OK) {

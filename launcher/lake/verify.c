@@ -415,7 +415,7 @@ lake_status lki_verify(lki_cli *cli, lake_namespace *ns, const lki_verify_option
   lki_arena_init(&v->arena, cli->env);
   s = lki_log_refresh(ns->log, lki_cli_deadline(cli), NULL, err);
   if (s == LAKE_OK) s = lki_census_take(cli, ns, &v->census, err);
-  if (s == LAKE_OK) s = lki_log_refresh(ns->log, lki_cli_deadline(cli), NULL, err); /* see lki_census_take */
+  if (s == LAKE_OK) s = lki_log_catch_up(ns->log, lki_cli_deadline(cli), err); /* see lki_census_take */
   if (s != LAKE_OK) goto done;
   v->manifest = lki_log_view(ns->log);
   result->version = v->manifest->version;

@@ -58,6 +58,8 @@ static lake_status enter(walk *w, const lki_segment_ref *ref, lake_error *err) {
 
 lake_status lki_walk(lake_namespace *ns, const lki_manifest *manifest, uint64_t from, uint64_t to,
                      const lki_walk_visitor *visitor, lake_error *err) {
+  /* Below the first live step segments may be gone, though a root still refers to them. */
+  if (from < manifest->first_live_step) from = manifest->first_live_step;
   walk w = {.ns = ns, .from = from, .to = to, .visitor = visitor};
   lake_status s = LAKE_OK;
   w.stack[w.depth++] = (frame){NULL, manifest->segments, manifest->segment_count, 0};

@@ -168,7 +168,8 @@ static size_t get_choice(source *in, const lki_json *json, const char *name, con
 }
 
 static void read_fatal(source *in, const lki_json *json, lki_restart *restart) {
-  static const uint8_t defaults[] = {2, 4, 8, 9, 126, 127};
+  /* Not 3: what is not there yet may be made by another role. The restarts in a row are limited anyway. */
+  static const uint8_t defaults[] = {2, 4, 6, 8, 9, 126, 127};
   const lki_json *value = lki_json_get(json, "fatal");
   if (value == NULL) {
     for (size_t i = 0; i < sizeof defaults; i++) restart->fatal[defaults[i]] = true;

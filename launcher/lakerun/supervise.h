@@ -15,8 +15,8 @@ typedef enum lki_unit_state {
   LKI_UNIT_FAILED,     /* not started again */
   LKI_UNIT_DRAINED,    /* exit 0 after the drain signal */
   LKI_UNIT_UNDRAINED,  /* ended in the drain, but not with exit 0 */
-  LKI_UNIT_TERMINATED, /* needed TERM */
-  LKI_UNIT_KILLED,     /* needed KILL */
+  LKI_UNIT_TERMINATED, /* needed TERM, and ended of it or by itself */
+  LKI_UNIT_KILLED,     /* ended by KILL after TERM, or would not end at all */
   LKI_UNIT_STOPPED,    /* was not running when the job stopped */
 } lki_unit_state;
 

@@ -227,13 +227,14 @@ static void on_failure(lki_run *run, lki_unit *unit, int status, uint64_t ran_ms
   }
 }
 
+/* How it ended counts, not how far the stop had come: it may have ended by itself just before a KILL that was
+ * on its way, and others can kill it too. Behind a shell or a remote shell a signal is an exit code. */
 static void on_stopped(const lki_run *run, lki_unit *unit, int status) {
-  if (run->phase == LKI_PHASE_TERM)
-    unit->state = LKI_UNIT_TERMINATED;
-  else if (run->phase >= LKI_PHASE_KILL)
-    unit->state = LKI_UNIT_KILLED;
+  int code = lki_status_code(status);
+  if (run->phase == LKI_PHASE_DRAIN)
+    unit->state = code == 0 ? LKI_UNIT_DRAINED : LKI_UNIT_UNDRAINED;
   else
-    unit->state = lki_status_code(status) == 0 ? LKI_UNIT_DRAINED : LKI_UNIT_UNDRAINED;
+    unit->state = code == 128 + SIGKILL ? LKI_UNIT_KILLED : LKI_UNIT_TERMINATED;
 }
 
 void lki_unit_ended(lki_run *run, lki_unit *unit, int status) {

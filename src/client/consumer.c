@@ -80,7 +80,7 @@ static lake_consumer *new_consumer(lake_namespace *ns, const lake_consumer_optio
 /* Reads the newest manifest and finds the first step. */
 static lake_status position(lake_consumer *c, const char *cursor_text, lake_deadline deadline, lake_error *err) {
   lake_status s = lki_steps_open(c->env, c->ns->log, &c->steps, err);
-  if (s == LAKE_OK) s = lki_log_refresh(c->ns->log, deadline, NULL, err);
+  if (s == LAKE_OK) s = lki_log_catch_up(c->ns->log, deadline, err); /* an old view may say that the reclaimed lives */
   if (s != LAKE_OK) return s;
   lki_manifest *view = c->synced.view = lki_log_view(c->ns->log);
   uint64_t step = view->first_live_step, row = 0;

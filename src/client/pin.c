@@ -1,6 +1,9 @@
-/* Pins: what a checkpoint needs kept. One small write-once object each; paper section 5.3. */
+/* Pins: what a checkpoint needs kept. One small write-once object each; paper section 5.3. A pin that was created
+ * holds only if no reclaimer had listed the pins before: whoever creates one finds out before it says so. */
+#include "client/pin.h"
 #include "base/env.h"
-#include "client/namespace.h"
+#include "client/line.h"
+#include "client/page.h"
 #include "format/names.h"
 #include "store/checked.h"
 #include <inttypes.h>
@@ -50,6 +53,40 @@ static lake_status check_pin(void *ctx, lake_bytes bytes, const lake_object_info
   return lki_pin_decode(bytes, "pin", ctx, err);
 }
 
+static lake_status reclaimed(const lki_pin *pin, const char *name, uint64_t first_live_step, lake_error *err) {
+  return lki_fail(err, LAKE_RECLAIMED, "%s: step %" PRIu64 " was reclaimed, the first live one is %" PRIu64
+                  "; resume from a checkpoint that is still pinned, and pin that", name, pin->step, first_live_step);
+}
+
+/* Whether the pin, which is durable by now, holds. Reclaim puts its line, lists the pins, commits its step as the
+ * first live one, and takes the line back, in this order. So it is looked for in the same order: first the lines, then
+ * the newest manifest. A line that was not there yet is put after the pin, whose listing will show the pin. One that
+ * was gone already has left its step in the manifest. One that stands is waited for: it is decided by its first live
+ * step, or by being taken back, or by the versions it was meant for being all there. */
+static lake_status check_holds(lake_namespace *ns, const lki_pin *pin, const char *name, lake_deadline deadline,
+                               lake_error *err) {
+  uint64_t wait_ns = 10u * 1000 * 1000;
+  for (;;) { /* ended by a decision or the deadline */
+    lki_line line;
+    bool found = false;
+    lake_status s = lki_line_find_above(ns, pin->step, deadline, &found, &line, err);
+    if (s == LAKE_OK) s = lki_log_catch_up(ns->log, deadline, err);
+    if (s != LAKE_OK) return s;
+    lki_manifest *view = lki_log_view(ns->log);
+    const uint64_t first_live_step = view->first_live_step, version = view->version;
+    lki_manifest_release(view);
+    if (first_live_step > pin->step) return reclaimed(pin, name, first_live_step, err);
+    if (!found || line.version_max <= version) return LAKE_OK;
+    if (lki_deadline_passed(ns->env, deadline))
+      return lki_fail(err, LAKE_UNCERTAIN, "%s stands, but it is not known whether it holds: reclaim is about to trim to "
+                      "step %" PRIu64 " (undecided up to version %" PRIu64 ", now %" PRIu64 "); call again, or run lake "
+                      "reclaim if none is running", name, line.step, line.version_max, version);
+    const uint64_t until_ns = lki_after_ns(ns->env, (uint64_t)((double)wait_ns * lki_random_unit(ns->env)));
+    lki_sleep_until(ns->env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
+    if (wait_ns < 1000u * 1000 * 1000) wait_ns *= 2;
+  }
+}
+
 lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint, const char *cursor_text,
                             lake_deadline deadline, lake_error *err) {
   lki_cursor cursor;
@@ -78,8 +115,56 @@ lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *c
                    "; remove that pin, or name the checkpoint differently",
                    checkpoint, group, found.row, pin.row);
   }
+  if (s == LAKE_OK) s = check_holds(ns, &pin, name, deadline, err);
+  /* Nothing changed for whoever is told so. Only a pin that is surely void is taken back: another caller may have been
+   * told that this one holds. */
+  if (s == LAKE_RECLAIMED) (void)lki_store_remove(ns->store, name, deadline, NULL);
   lki_buffer_free(&bytes);
   lki_buffer_free(&back);
+  return s;
+}
+
+static lki_page_verdict take_all(void *ctx, const char *key, uint64_t object_bytes) {
+  (void)ctx, (void)key, (void)object_bytes;
+  return LKI_PAGE_TAKE;
+}
+
+/* *gone: it was removed since it was listed. */
+static lake_status read_pin(lake_namespace *ns, const char *key, lake_buffer *bytes, lki_pin *pin, bool *gone,
+                            lake_deadline deadline, lake_error *err) {
+  lake_error local = LAKE_ERROR_INIT;
+  lake_status s = lki_store_get_checked(ns->store, key, lki_range_whole(), bytes, check_pin, pin, deadline, &local);
+  *gone = s == LAKE_NOTFOUND;
+  if (*gone) return LAKE_OK;
+  if (s == LAKE_OK && !lki_id_equal(pin->namespace_id, ns->schema->namespace_id))
+    s = lki_fail(&local, LAKE_CORRUPT, "%s belongs to another namespace", key);
+  if (s == LAKE_INVALID) s = local.status = LAKE_CORRUPT; /* longer than any pin */
+  if (s == LAKE_OK) return LAKE_OK;
+  lki_error_copy(err, &local);
+  if (s == LAKE_CORRUPT || s == LAKE_UNSUPPORTED)
+    lki_error_prefix(err, "nothing is reclaimed while a pin cannot be read, repair or remove it");
+  return s;
+}
+
+lake_status lki_pin_visit(lake_namespace *ns, lki_pin_fn *fn, void *ctx, lake_deadline deadline, lake_error *err) {
+  lki_page *page = lki_new(ns->env, sizeof *page);
+  if (page == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while listing pins");
+  lki_page_init(page, ns->env);
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, ns->env, 65536);
+  lake_status s = LAKE_OK;
+  while (s == LAKE_OK && !page->last) { /* each page goes on behind the one before */
+    s = lki_page_read(page, ns->store, LKI_NAME_PIN_PREFIX, take_all, NULL, deadline, err);
+    for (uint32_t i = 0; s == LAKE_OK && i < page->count; i++) {
+      lki_pin pin;
+      bool gone = false;
+      s = read_pin(ns, page->keys[i].text, &bytes, &pin, &gone, deadline, err);
+      if (s == LAKE_OK && !gone) s = fn(ctx, page->keys[i].text, &pin, err);
+    }
+  }
+  lki_buffer_free(&bytes);
+  lki_page_free(page);
+  lki_free(ns->env, page);
   return s;
 }
 

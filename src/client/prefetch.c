@@ -5,6 +5,8 @@
 #include "format/names.h"
 #include <inttypes.h>
 
+#define VIEW_TRIES 3
+
 static bool is_transient(lake_status s) {
   return s == LAKE_UNAVAILABLE || s == LAKE_UNCERTAIN || s == LAKE_TIMEOUT || s == LAKE_AGAIN || s == LAKE_NOMEM;
 }
@@ -72,15 +74,42 @@ static uint64_t slice_cost(const lake_consumer *c, const lki_descriptor *d) {
   return frame_bytes > slice_bytes ? frame_bytes : slice_bytes;
 }
 
-/* Finds the step's TGB and reads this rank's slice of it. Called and returns with the lock held. */
-static lake_status read_locked(lake_consumer *c, lki_slot *slot, lake_deadline deadline, lake_error *err) {
-  lki_manifest *view = lki_manifest_retain(c->synced.view);
+/* A read failed in a way that reclaim explains, if it has been here since the view was read: the step is gone, or its
+ * segment was replaced. Then the newest version tells (RECLAIMED), or shows another way (AGAIN); else the failure is
+ * what it seems. Called and returns with the lock held, which it drops meanwhile. */
+static lake_status look_again_locked(lake_consumer *c, uint64_t step, uint64_t view_version, lake_deadline deadline,
+                                     lake_error *err) {
+  lki_unlock(c->env, c->synced.lock);
+  lki_manifest *view = NULL;
+  if (lki_log_catch_up(c->ns->log, deadline, NULL) == LAKE_OK) view = lki_log_view(c->ns->log);
+  lki_lock(c->env, c->synced.lock);
+  if (view == NULL) return LAKE_CORRUPT;
+  lake_status s = LAKE_CORRUPT;
+  if (step < view->first_live_step)
+    s = lki_fail(err, LAKE_RECLAIMED, "it was reclaimed, the first live step is %" PRIu64 "; resume from a live pin",
+                 view->first_live_step);
+  else if (view->version > view_version)
+    s = LAKE_AGAIN;
+  lki_manifest *old = view;
+  if (view->version > c->synced.view->version) {
+    old = c->synced.view;
+    c->synced.view = view;
+    c->synced.stats.refresh_count++;
+  }
+  lki_manifest_release(old);
+  return s;
+}
+
+/* Finds the step's TGB (*found) and reads this rank's slice of it, by a view. Called and returns with the lock held. */
+static lake_status read_by_view_locked(lake_consumer *c, lki_slot *slot, lki_manifest *view, lake_deadline deadline,
+                                       bool *found, lake_error *err) {
   lki_unlock(c->env, c->synced.lock);
   lki_step_ref ref = {0};
   lki_slice slice = {0};
   lake_status s = is_quarantined(view, slot->step)
                       ? lki_fail(err, LAKE_CORRUPT, "step %" PRIu64 " is quarantined; start after it", slot->step)
                       : lki_steps_find(c->steps, view, slot->step, deadline, &ref, err);
+  *found = s == LAKE_OK;
   const uint64_t cost = s == LAKE_OK ? slice_cost(c, ref.descriptor) : 0;
   lki_lock(c->env, c->synced.lock);
   if (s == LAKE_OK && slot->reserved_bytes == 0 && !admit_locked(c, slot, cost)) s = LAKE_CANCELED;
@@ -100,10 +129,24 @@ static lake_status read_locked(lake_consumer *c, lki_slot *slot, lake_deadline d
     }
   }
   lki_step_ref_release(&ref);
-  lki_manifest_release(view);
   lki_lock(c->env, c->synced.lock);
   if (s == LAKE_OK) slot->slice = slice;
   return s;
+}
+
+/* Reads this rank's slice of the slot's step. Called and returns with the lock held. */
+static lake_status read_locked(lake_consumer *c, lki_slot *slot, lake_deadline deadline, lake_error *err) {
+  for (int i = 0;; i++) { /* a few views at most: versions that come on cannot make a damaged object whole */
+    lki_manifest *view = lki_manifest_retain(c->synced.view);
+    const uint64_t view_version = view->version;
+    bool found = false;
+    lake_status s = read_by_view_locked(c, slot, view, deadline, &found, err);
+    if (s == LAKE_CORRUPT && !is_quarantined(view, slot->step))
+      s = look_again_locked(c, slot->step, view_version, deadline, err);
+    lki_manifest_release(view);
+    if (s != LAKE_AGAIN) return s;
+    if (found || i == VIEW_TRIES) return LAKE_CORRUPT;
+  }
 }
 
 lake_status lki_consumer_fetch_locked(lake_consumer *c, lki_slot *slot, lake_deadline deadline) {

@@ -61,7 +61,7 @@ static lake_producer *new_producer(lake_namespace *ns, const char *id, const lak
   return p;
 }
 
-/* Claims the next epoch; fills resume from the manifest that was written. */
+/* Claims the next epoch; fills resume from the manifest that was written. The threads are there already, idle. */
 static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer_resume *resume, lake_error *err) {
   char owner[LKI_OWNER_BYTES_MAX];
   lki_owner_text(owner, sizeof owner);
@@ -77,10 +77,12 @@ static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer
     resume->offset = e->offset;
     resume->state_bytes = e->state.bytes;
     if (e->state.bytes > 0) memcpy(resume->state, e->state.data, e->state.bytes);
+    lki_lock(p->env, p->synced.lock);
     p->epoch = e->epoch;
     p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = e->next_seq;
     p->synced.last_offset = e->offset;
     p->synced.policy.active = lki_manifest_active_producers(result.manifest);
+    lki_unlock(p->env, p->synced.lock);
   } else {
     lki_error_prefix(err, "producer %s at %s", p->id, lki_store_url(p->ns->store));
   }
@@ -114,14 +116,14 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
                     id != NULL ? id : "");
   lake_producer *p = new_producer(ns, id, &o, &policy);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "producer %s: out of memory", id);
-  s = claim(p, deadline, &at, err);
+  /* The claim comes last: it fences whoever had the id, and may not be followed by a failure. */
+  if (start_threads(p, o.upload_threads))
+    s = claim(p, deadline, &at, err);
+  else
+    s = lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
   if (s != LAKE_OK) {
-    free_producer(p);
-    return s;
-  }
-  if (!start_threads(p, o.upload_threads)) {
     lake_producer_close(p);
-    return lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
+    return s;
   }
   if (resume != NULL) *resume = at;
   *out = p;

@@ -92,6 +92,26 @@ void lki_name_boundary(char *dst, uint64_t block) {
   snprintf(dst, LKI_NAME_BYTES, "boundary/%020" PRIu64, block);
 }
 
+void lki_name_line(char *dst, const lki_line *line) {
+  snprintf(dst, LKI_NAME_BYTES, LKI_NAME_LINE_PREFIX "%020" PRIu64 "-%020" PRIu64 "-%016" PRIx64, line->step,
+           line->version_max, line->id);
+}
+
+bool lki_name_line_parse(const char *key, lki_line *line) {
+  char again[LKI_NAME_BYTES];
+  lki_line l = {0};
+  const size_t prefix = strlen(LKI_NAME_LINE_PREFIX);
+  if (strncmp(key, LKI_NAME_LINE_PREFIX, prefix) != 0) return false;
+  const char *p = key + prefix;
+  if (!take_number(&p, &l.step) || *p++ != '-' || !take_number(&p, &l.version_max) || *p++ != '-' ||
+      !take_hex(&p, &l.id))
+    return false;
+  lki_name_line(again, &l);
+  if (strcmp(again, key) != 0) return false;
+  *line = l;
+  return true;
+}
+
 /* The spread byte comes first in the name, so that a store that splits its load by key prefix can. */
 void lki_name_tgb(char *dst, const char *producer_id, uint64_t epoch, uint64_t seq) {
   char rest[LKI_NAME_BYTES - 16];
@@ -123,5 +143,5 @@ bool lki_name_tgb_parse(const char *key, char *producer_id, uint64_t *epoch, uin
 
 void lki_name_pin(char *dst, const char *group, const char *checkpoint) {
   assert(lki_name_component_valid(group) && lki_name_component_valid(checkpoint));
-  snprintf(dst, LKI_NAME_BYTES, "watermark/%s/%s.json", group, checkpoint);
+  snprintf(dst, LKI_NAME_BYTES, LKI_NAME_PIN_PREFIX "%s/%s.json", group, checkpoint);
 }

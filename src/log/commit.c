@@ -113,6 +113,17 @@ static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadlin
   lki_buffer_free(&bytes);
 }
 
+/* Sealing failed on a base whose segments are not what they must be. An old base may refer to what was reclaimed
+ * since: then the newer view decides. */
+static lake_status excuse_old_base(lki_log *log, const lki_manifest *base, lake_deadline deadline, lake_error *err) {
+  lake_error local = LAKE_ERROR_INIT;
+  if (lki_log_catch_up(log, deadline, &local) != LAKE_OK) return LAKE_CORRUPT;
+  lki_manifest *view = lki_log_view(log);
+  const bool moved = view->version > base->version;
+  lki_manifest_release(view);
+  return moved ? lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " is too old to build on", base->version) : LAKE_CORRUPT;
+}
+
 lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                         lki_commit_result *result, lake_error *err) {
   memset(result, 0, sizeof *result);
@@ -133,6 +144,7 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
   base = lki_log_view(log);
   const uint64_t begin_ns = lki_now_ns(log->env);
   s = lki_log_seal_runs(log, base, &arena, deadline, &sealing, err);
+  if (s == LAKE_CORRUPT) s = excuse_old_base(log, base, deadline, err);
   if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
   if (s != LAKE_OK) goto done;

@@ -29,6 +29,9 @@ void lki_log_close(lki_log *log); /* NULL accepted */
 lki_manifest *lki_log_view(lki_log *log);
 /* Read forward to the newest version there is. *changed (may be NULL): whether the view moved. */
 lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed, lake_error *err);
+/* As refresh, and certain: afterwards the view is, or is newer than, the newest version there was when this was called.
+ * For what must not go by an old view, such as whether a pin holds; a request or two dearer. */
+lake_status lki_log_catch_up(lki_log *log, lake_deadline deadline, lake_error *err);
 /* One version. NOTFOUND: there is none by that number (version 0 has no object). */
 lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline, lki_manifest **out, lake_error *err);
 lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,

@@ -257,3 +257,33 @@ lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed,
   if (changed != NULL) *changed = moved;
   return LAKE_OK;
 }
+
+lake_status lki_log_catch_up(lki_log *log, lake_deadline deadline, lake_error *err) {
+  lki_lock(log->env, log->synced.lock);
+  const bool opened = log->synced.opened;
+  const manner how = {.use_hint = !opened || log->synced.lag > 2, .may_list = !opened, .check_boundary = true};
+  lki_unlock(log->env, log->synced.lock);
+  for (int i = 0; i < 3; i++) { /* reclaim may overtake a slow reader once; thrice is a fault */
+    lki_manifest *view = lki_log_view(log);
+    const uint64_t before = view->version;
+    lki_manifest_release(view);
+    lake_status s = look(log, before, how, deadline, err);
+    if (s != LAKE_OK) return s;
+    view = lki_log_view(log);
+    const uint64_t after = view->version;
+    lki_manifest_release(view);
+    /* The name after the view was seen empty during this call. It was not yet used, rather than used and deleted, if
+     * its block lives even now: blocks die in order, and before any of their names is deleted. */
+    bool dead = false;
+    s = lki_log_is_dead(log, after + 1, deadline, &dead, err);
+    if (s != LAKE_OK) return s;
+    if (dead) continue;
+    lki_lock(log->env, log->synced.lock);
+    log->synced.opened = true;
+    if (after > before) log->synced.miss_count = 0;
+    lki_unlock(log->env, log->synced.lock);
+    return LAKE_OK;
+  }
+  return lki_fail(err, LAKE_UNAVAILABLE, "%s: the newest version moves faster than it can be read; try again",
+                  lki_store_url(log->store));
+}

@@ -142,16 +142,27 @@ static lake_status load_root(lki_log *log, const lki_segment_ref *ref, lake_dead
   return LAKE_OK;
 }
 
-/* Puts all refs under one root: the children of the old root, if there is one, and the others, folded by level. */
+/* How many of the refs, which are in step order, lie wholly below the first live step. */
+static uint32_t count_dead(const lki_segment_ref *refs, uint32_t count, uint64_t first_live_step) {
+  uint32_t dead = 0;
+  while (dead < count && refs[dead].first_step + refs[dead].step_count <= first_live_step) dead++;
+  return dead;
+}
+
+/* Puts all refs under one root: the live children of the old root, if there is one, and the others, folded by level.
+ * Every ref holds a live step, so the old root has a live child. */
 static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref *refs, uint32_t count,
-                          uint64_t version, lake_deadline deadline, lki_segment_ref *root_ref, lake_error *err) {
+                          const lki_manifest *base, lake_deadline deadline, lki_segment_ref *root_ref,
+                          lake_error *err) {
+  const uint64_t version = base->version;
   lki_segment *root = NULL;
   lake_status s = refs[0].level > 0 ? load_root(log, &refs[0], deadline, &root, err) : LAKE_OK;
   if (s != LAKE_OK) return s;
-  uint32_t inherited = root != NULL ? root->child_count : 0, n = inherited, skip = root != NULL ? 1 : 0;
+  const uint32_t dead = root != NULL ? count_dead(root->children, root->child_count, base->first_live_step) : 0;
+  uint32_t inherited = root != NULL ? root->child_count - dead : 0, n = inherited, skip = root != NULL ? 1 : 0;
   lki_segment_ref *children = lki_arena_alloc(arena, sizeof *children * (inherited + count));
   if (children == NULL) s = lki_fail(err, LAKE_NOMEM, "out of memory while folding segments");
-  if (s == LAKE_OK && inherited > 0) memcpy(children, root->children, sizeof *children * inherited);
+  if (s == LAKE_OK && inherited > 0) memcpy(children, root->children + dead, sizeof *children * inherited);
   for (uint32_t i = skip; s == LAKE_OK && i < count; i++) children[n++] = refs[i];
   while (s == LAKE_OK) { /* each fold removes refs, so this ends */
     uint32_t first = 0, fold_count = 0;
@@ -176,18 +187,22 @@ lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena 
   const uint32_t run = log->schema->tail_max;
   /* One run stays inline, so that readers near the end need no segment. */
   const uint32_t run_count = base->tail_count >= 2 * run ? base->tail_count / run - 1 : 0;
-  uint32_t count = base->segment_count;
+  const uint64_t first_live_step = base->first_live_step;
+  const uint32_t dead = count_dead(base->segments, base->segment_count, first_live_step);
+  uint32_t count = base->segment_count - dead;
   lki_segment_ref *refs = lki_arena_alloc(arena, sizeof *refs * (count + run_count + 1u));
   if (refs == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while sealing");
-  if (count > 0) memcpy(refs, base->segments, sizeof *refs * count);
+  if (count > 0) memcpy(refs, base->segments + dead, sizeof *refs * count);
   for (uint32_t i = 0; i < run_count; i++) {
+    /* A run that was trimmed needs no segment; whatever lies before it is dead too, and gone from refs. */
+    if (base->tail_first_step + (i + 1) * (uint64_t)run <= first_live_step) continue;
     lake_status s = seal_tail(log, base, i * run, run, deadline, &refs[count], err);
     if (s != LAKE_OK) return s;
     count++;
   }
   if (count > LKI_SEGMENT_FANOUT) {
     lki_segment_ref root_ref;
-    lake_status s = reroot(log, arena, refs, count, base->version, deadline, &root_ref, err);
+    lake_status s = reroot(log, arena, refs, count, base, deadline, &root_ref, err);
     if (s != LAKE_OK) return s;
     refs[0] = root_ref;
     count = 1;

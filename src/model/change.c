@@ -109,6 +109,34 @@ static lake_status apply_append(lki_manifest *next, const lki_change *change, ui
   return p->state.data != NULL ? LAKE_OK : lki_fail(err, LAKE_NOMEM, "out of memory for a manifest");
 }
 
+static lake_status precheck_trim(const lki_manifest *base, const lki_change *change, lake_error *err) {
+  if (base->first_live_step >= change->first_live_step) return LAKE_EXISTS;
+  if (change->first_live_step > base->next_step)
+    return lki_fail(err, LAKE_INVALID, "the stream ends at step %" PRIu64 "; step %" PRIu64 " cannot be its first live one",
+                    base->next_step, change->first_live_step);
+  if (base->version >= change->version_max)
+    return lki_fail(err, LAKE_FENCED, "trimming to step %" PRIu64 " was declared up to version %" PRIu64
+                    ", and version %" PRIu64 " is there; declare it anew",
+                    change->first_live_step, change->version_max, base->version);
+  return LAKE_OK;
+}
+
+/* Drops what lies wholly below the first live step. A segment stays while any of its steps lives, so its beginning
+ * may lie below; the tail is cut when it is sealed. */
+static void apply_trim(lki_manifest *next, uint64_t first_live_step) {
+  next->first_live_step = first_live_step;
+  uint32_t dead = 0;
+  while (dead < next->segment_count &&
+         next->segments[dead].first_step + next->segments[dead].step_count <= first_live_step)
+    dead++;
+  next->segments += dead;
+  next->segment_count -= dead;
+  dead = 0;
+  while (dead < next->quarantine_count && next->quarantine[dead] < first_live_step) dead++;
+  next->quarantine += dead;
+  next->quarantine_count -= dead;
+}
+
 /* Whether there is anything to do, before a manifest is built for it. */
 static lake_status precheck(const lki_manifest *base, const lki_change *change, uint32_t *index, lake_error *err) {
   lake_status s = LAKE_OK;
@@ -121,6 +149,7 @@ static lake_status precheck(const lki_manifest *base, const lki_change *change, 
       return LAKE_EXISTS;
   }
   if (change->kind == LKI_CHANGE_SEAL && base->sealed) return LAKE_EXISTS;
+  if (change->kind == LKI_CHANGE_TRIM) return precheck_trim(base, change, err);
   if (base->sealed && change->kind != LKI_CHANGE_RETIRE)
     return lki_fail(err, LAKE_END, "the stream was sealed at %" PRIu64 " steps; nothing can be appended",
                     base->next_step);
@@ -156,6 +185,7 @@ lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lk
     next->producers[index].last_version = next->version;
     break;
   case LKI_CHANGE_SEAL: next->sealed = true; break;
+  case LKI_CHANGE_TRIM: apply_trim(next, change->first_live_step); break;
   default: s = lki_fail(err, LAKE_INTERNAL, "unknown change %d", (int)change->kind);
   }
   if (s == LAKE_OK) s = lki_manifest_check(next, err);

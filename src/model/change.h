@@ -8,12 +8,13 @@ typedef enum lki_change_kind {
   LKI_CHANGE_CLAIM = 1,  /* take the next epoch of producer_id */
   LKI_CHANGE_APPEND = 2, /* add a run of TGBs */
   LKI_CHANGE_RETIRE = 3, /* mark producer_id as finished */
-  LKI_CHANGE_SEAL = 4    /* end the stream */
+  LKI_CHANGE_SEAL = 4,   /* end the stream */
+  LKI_CHANGE_TRIM = 5    /* raise the first live step; also of a sealed stream */
 } lki_change_kind;
 
 typedef struct lki_change {
   lki_change_kind kind;
-  const char *producer_id;           /* all but SEAL */
+  const char *producer_id;           /* CLAIM, APPEND, RETIRE */
   uint64_t epoch;                    /* APPEND, RETIRE: the writer's own */
   const char *owner;                 /* CLAIM */
   uint64_t first_seq;                /* APPEND: seq of descriptors[0] */
@@ -21,6 +22,8 @@ typedef struct lki_change {
   const lki_descriptor *descriptors; /* APPEND; `producer` is ignored */
   uint64_t offset;                   /* APPEND: after the last descriptor */
   lake_bytes state;                  /* APPEND */
+  uint64_t first_live_step;          /* TRIM */
+  uint64_t version_max;              /* TRIM: no version above it may make the change */
 } lki_change;
 
 /* Segments sealed since the base was read: the refs that the next version holds instead of the base's, covering also
@@ -40,8 +43,9 @@ typedef struct lki_stamp {
 
 /* Applies a change to base. sealing may be NULL.
  * OK: *out is version base+1, unshared, checked against base. EXISTS: base has all of the change already (a rebase
- * that finds its own commit). FENCED: a newer epoch owns the id. END: the stream is sealed. INTERNAL: the first seq is
- * beyond the recorded next one. NOMEM. */
+ * that finds its own commit). FENCED: a newer epoch owns the id, or the time to trim is over. END: the stream is
+ * sealed. INTERNAL: the first seq is beyond the recorded next one. INVALID: the first live step would lie beyond the
+ * end. NOMEM. */
 lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lki_change *change,
                                const lki_sealing *sealing, const lki_stamp *stamp, lki_manifest **out,
                                lake_error *err);

@@ -39,12 +39,12 @@ fi
 expect() {
   LD_LIBRARY_PATH="$libdir" "$@" mem:hello >"$scratch/said"
   diff -u - "$scratch/said" <<'END' || { echo "wrong: $*"; exit 1; }
-replica 0 step 0 tokens: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-replica 0 step 1 tokens: 1000 1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011 1012 1013 1014 1015
-replica 0 step 2 tokens: 2000 2001 2002 2003 2004 2005 2006 2007 2008 2009 2010 2011 2012 2013 2014 2015
-replica 1 step 0 tokens: 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115
-replica 1 step 1 tokens: 1100 1101 1102 1103 1104 1105 1106 1107 1108 1109 1110 1111 1112 1113 1114 1115
-replica 1 step 2 tokens: 2100 2101 2102 2103 2104 2105 2106 2107 2108 2109 2110 2111 2112 2113 2114 2115
+replica 0 step 0 tokens: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 weight: 1.00
+replica 0 step 1 tokens: 1000 1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011 1012 1013 1014 1015 weight: 0.50
+replica 0 step 2 tokens: 2000 2001 2002 2003 2004 2005 2006 2007 2008 2009 2010 2011 2012 2013 2014 2015 weight: 0.33
+replica 1 step 0 tokens: 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 weight: 1.00
+replica 1 step 1 tokens: 1100 1101 1102 1103 1104 1105 1106 1107 1108 1109 1110 1111 1112 1113 1114 1115 weight: 0.50
+replica 1 step 2 tokens: 2100 2101 2102 2103 2104 2105 2106 2107 2108 2109 2110 2111 2112 2113 2114 2115 weight: 0.33
 3 batches in mem:hello
 END
 }
@@ -69,9 +69,17 @@ cmake -S "$LAKE_SOURCE_DIR/docs/examples/out_of_tree" -B "$scratch/cmake" -DCMAK
 expect "$scratch/cmake/hello"
 expect "$scratch/cmake/hello_static"
 
-# A file: namespace where no URL is given; a second run makes another.
-LD_LIBRARY_PATH="$libdir" "$scratch/hello_pc" | tail -1 >"$scratch/said"
-made=$(sed -n 's/^3 batches in //p' "$scratch/said")
+# As strict C11, too.
+"$cc" -std=c11 -pedantic -Wall -Wextra -Werror ${LAKE_SANITIZE:+-fsanitize=$LAKE_SANITIZE} "$hello" \
+  $(pkg-config --cflags --libs lakestream) -o "$scratch/hello_c11"
+expect "$scratch/hello_c11"
+
+# Where no URL is given the folder goes at the end; with one the namespace stays.
+LD_LIBRARY_PATH="$libdir" "$scratch/hello_c11" >"$scratch/said"
+grep -q "^3 batches in $TMPDIR/lakestream-hello-" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+! ls -A "$TMPDIR" | grep . || { echo "hello left that behind"; exit 1; }
+made=$scratch/made
+LD_LIBRARY_PATH="$libdir" "$scratch/hello_pc" "$made" >"$scratch/said"
 [ -e "$made/lakestream.json" ] || { echo "no namespace at $made"; exit 1; }
 status=0
 LD_LIBRARY_PATH="$libdir" "$scratch/hello_pc" "$made" >/dev/null 2>"$scratch/said" || status=$?

@@ -46,7 +46,25 @@ bad "$(role "$cmd"',"env":{"LAKERUN_ROLE":"x"}')" 'job.json: roles.feeder.env.LA
 bad "$(role "$cmd"',"hosts":["-oProxyCommand=x"]')" "job.json: roles.feeder.hosts: '-oProxyCommand=x' is no host name"
 bad "$(role "$cmd"',"hosts":["a:2"]')" "job.json: roles.feeder.hosts: 'a:2': slots (:N) are for roles of kind mpi; name a host twice to give it two processes"
 bad "$(role "$cmd"',"cpus":"1-"')" "job.json: roles.feeder.cpus: '1-' is no set of CPUs; write numbers and ranges such as 0-3,8"
-bad "$(role "$cmd"',"cpus":"0,1000"')" "job.json: roles.feeder.cpus: there is no CPU 1000 here; this machine has $(cat /sys/devices/system/cpu/online)"
+no_cpu='job.json: roles.feeder.cpus: there is no CPU 1000 here; this machine has'
+if [ -r /sys/devices/system/cpu/online ]; then
+  bad "$(role "$cmd"',"cpus":"0,1000"')" "$no_cpu $(cat /sys/devices/system/cpu/online)"
+fi
+# Without sysfs, as in a bare chroot, it is found out another way.
+printf '%s' "$(role "$cmd"',"cpus":"0,1000"')" >job.json
+bare() { LRTEST_MARK=$mark "$LAKE_BIN/lakerun" job.json; }
+if [ -r /sys/devices/system/cpu/online ]; then
+  bare() { unshare -m sh -c 'mount -t tmpfs none /sys && exec "$LAKE_BIN/lakerun" job.json'; }
+fi
+if [ ! -r /sys/devices/system/cpu/online ] || unshare -m mount -t tmpfs none /sys 2>err.log; then
+  code=0
+  bare >out.log 2>err.log || code=$?
+  expect_code 2 "$code" "CPUs without sysfs"
+  expect_has "^lakerun: $no_cpu [0-9][0-9,-]*\$" err.log
+  [ ! -e started ] || die "something was started without sysfs"
+else
+  echo "not tested: a machine without sysfs (no mount namespaces here)"
+fi
 bad '{"done_when":"x","roles":{"feeder":{'"$cmd"'}}}' "job.json: done_when: there is no role 'x'"
 bad '{"remote":["ssh"],"roles":{"feeder":{'"$cmd"'}}}' 'job.json: remote: must name {host} in one of its words'
 bad '{"roles":{"a":{'"$cmd"',"count":4096},"b":{'"$cmd"'}}}' 'job.json: 4097 processes in all; lakerun supervises at most 4096: lower the counts'

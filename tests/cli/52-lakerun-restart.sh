@@ -37,14 +37,14 @@ none_marked || die "left running"
 # The limit counts failures in a row; the job ends with the first code of the row, and the others are drained.
 cat >job.json <<'J'
 {"roles": {
-  "bad": {"kind": "process", "command": ["sh", "-c", "echo try $LAKERUN_ATTEMPT; [ $LAKERUN_ATTEMPT = 0 ] && exit 6; exit 5"], "restart": {"limit": 2, "backoff_ms": 1}},
+  "bad": {"kind": "process", "command": ["sh", "-c", "echo try $LAKERUN_ATTEMPT; [ $LAKERUN_ATTEMPT = 0 ] && exit 3; exit 5"], "restart": {"limit": 2, "backoff_ms": 1}},
   "good": {"kind": "process", "command": ["sh", "-c", "trap 'echo drained; exit 0' TERM; echo up; while :; do sleep 0.05; done"]}}}
 J
 run job.json
-expect_code 6 "$code" "the limit"
+expect_code 3 "$code" "the limit"
 [ "$(grep -c '^bad.0 | try' out.log)" = 3 ] || die "limit 2 must give 3 attempts"
 expect_has '^lakerun: bad.0: exit 5 after .*; no restart is left of 2 in a row$' err.log
-expect_has '^lakerun: bad  .* failed  *bad.0 exit 6, attempt 0' err.log
+expect_has '^lakerun: bad  .* failed  *bad.0 exit 3, attempt 0' err.log
 
 # An attempt that lived healthy_ms ends the row: with 0 every attempt did, so the limit of 1 is never reached.
 cat >job.json <<'J'
@@ -55,7 +55,7 @@ expect_code 0 "$code" "healthy_ms"
 expect_has '^lakerun: x  .* 6 .* 5 .* 5  finished' err.log
 
 # Codes that a retry cannot help end a role at once; a list of one's own replaces them.
-for c in 2 4 8 9; do
+for c in 2 4 6 8 9; do
   printf '{"roles":{"x":{"kind":"process","command":["sh","-c","exit %s"],"restart":{"backoff_ms":1}}}}' $c >job.json
   run job.json
   expect_code $c "$code" "final code"

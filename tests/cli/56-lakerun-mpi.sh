@@ -43,11 +43,11 @@ P
 none_marked || die "left running: $(marked)"
 
 # The limit, and the code of the rank that failed.
-printf '{"roles":{"t":{"kind":"mpi","count":2,"command":["sh","-c","[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 6; exec sleep 1000"],"restart":{"limit":1,"backoff_ms":1}}}}' >job.json
+printf '{"roles":{"t":{"kind":"mpi","count":2,"command":["sh","-c","[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 5; exec sleep 1000"],"restart":{"limit":1,"backoff_ms":1}}}}' >job.json
 run job.json
-expect_code 6 "$code" "rank's code"
+expect_code 5 "$code" "rank's code"
 # mpirun names the rank of an exit code most of the time, not always.
-expect_has '^lakerun: t  *2  *1  *2  failed  *t\(.1\)* exit 6, attempt 0' err.log
+expect_has '^lakerun: t  *2  *1  *2  failed  *t\(.1\)* exit 5, attempt 0' err.log
 printf '{"roles":{"t":{"kind":"mpi","count":2,"command":["sh","-c","[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 4; exec sleep 1000"],"restart":{"backoff_ms":1}}}}' >job.json
 run job.json
 expect_code 4 "$code" "final code of a rank"

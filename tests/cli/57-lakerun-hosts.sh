@@ -8,7 +8,7 @@ cat >rsh.sh <<'S'
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift
-exec unshare -u env -i "PATH=$PATH" "HOME=/" "LRTEST_MARK=$LRTEST_MARK" "OMPI_ALLOW_RUN_AS_ROOT=1" \
+exec unshare -u env -i "PATH=$PATH" "HOME=/" "LRTEST_MARK=$LRTEST_MARK" "TMPDIR=${TMPDIR:-/tmp}" "OMPI_ALLOW_RUN_AS_ROOT=1" \
   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" sh -c "hostname $host; exec sh -c \"\$0\"" "$*"
 S
 chmod +x rsh.sh

@@ -79,6 +79,16 @@ static void segments(void **state) {
   assert_false(lki_name_segment_parse("segment/12/100-00000000000000000007-0000000000000abc.segment", &back));
   lki_name_boundary(name, 12);
   assert_string_equal(name, "boundary/00000000000000000012");
+  const lki_line line = {31, 99, 0xfedcba9876543210u};
+  lki_line again = {0};
+  lki_name_line(name, &line);
+  assert_string_equal(name, "boundary/line/00000000000000000031-00000000000000000099-fedcba9876543210");
+  assert_true(lki_name_line_parse(name, &again));
+  assert_memory_equal(&line, &again, sizeof line);
+  assert_false(lki_name_line_parse("boundary/00000000000000000012", &again));
+  assert_false(lki_name_line_parse("boundary/line/31-99-fedcba9876543210", &again));
+  assert_false(lki_name_line_parse("boundary/line/00000000000000000031-00000000000000000099-FEDCBA9876543210", &again));
+  assert_false(lki_name_line_parse("boundary/line/00000000000000000031-00000000000000000099-fedcba987654321", &again));
 }
 
 static void tgbs(void **state) {

@@ -1,0 +1,94 @@
+#include "support/hook.h"
+#include "base/error.h"
+#include "store/store.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef struct hook {
+  lake_store *inner;
+  hook_fn *fn;
+  void *ctx;
+  atomic_uint_fast64_t count;
+} hook;
+
+/* False: the operation is refused, and *s says how it ends. */
+static bool ask(hook *h, hook_op op, const char *key, bool *lose, lake_status *s, lake_error *err) {
+  const uint64_t nth = atomic_fetch_add(&h->count, 1);
+  const hook_verdict verdict = h->fn != NULL ? h->fn(h->ctx, op, key, nth) : HOOK_PASS;
+  *lose = verdict == HOOK_LOSE;
+  if (verdict == HOOK_DENY) *s = lki_fail(err, LAKE_DENIED, "injected: denied");
+  return verdict != HOOK_DENY;
+}
+
+static lake_status answer(bool lose, lake_status s, lake_error *err) {
+  return lose ? lki_fail(err, LAKE_UNCERTAIN, "injected: reply lost") : s;
+}
+
+static lake_status hook_get(void *self, const char *key, lake_range range, lake_buffer *out, lake_object_info *info,
+                            lake_deadline deadline, lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_GET, key, &lose, &s, err)) return s;
+  return answer(lose, lki_store_get(h->inner, key, range, out, info, deadline, err), err);
+}
+
+static lake_status hook_put(void *self, const char *key, lake_bytes body, lake_deadline deadline, lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_PUT, key, &lose, &s, err)) return s;
+  return answer(lose, lki_store_put(h->inner, key, body, deadline, err), err);
+}
+
+static lake_status hook_put_if_absent(void *self, const char *key, lake_bytes body, lake_deadline deadline,
+                                      lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_PUT_IF_ABSENT, key, &lose, &s, err)) return s;
+  return answer(lose, lki_store_put_if_absent(h->inner, key, body, deadline, err), err);
+}
+
+static lake_status hook_head(void *self, const char *key, lake_object_info *info, lake_deadline deadline,
+                             lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_HEAD, key, &lose, &s, err)) return s;
+  return answer(lose, lki_store_head(h->inner, key, info, deadline, err), err);
+}
+
+static lake_status hook_list(void *self, const char *prefix, const char *start_after, lake_list_fn *fn, void *ctx,
+                             lake_deadline deadline, lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_LIST, prefix, &lose, &s, err)) return s;
+  return answer(lose, lki_store_list(h->inner, prefix, start_after, fn, ctx, deadline, err), err);
+}
+
+static lake_status hook_remove(void *self, const char *key, lake_deadline deadline, lake_error *err) {
+  hook *h = self;
+  bool lose;
+  lake_status s = LAKE_OK;
+  if (!ask(h, HOOK_REMOVE, key, &lose, &s, err)) return s;
+  return answer(lose, lki_store_remove(h->inner, key, deadline, err), err);
+}
+
+static void hook_close(void *self) { free(self); }
+
+static const lake_store_ops hook_ops = {sizeof(lake_store_ops), "hook",    hook_get,  hook_put,   hook_put_if_absent,
+                                        hook_head,              hook_list, hook_remove, hook_close};
+
+lake_store *hook_open(lake_env *env, lake_store *inner, hook_fn *fn, void *ctx) {
+  hook *h = calloc(1, sizeof *h);
+  assert_non_null(h);
+  h->inner = inner;
+  h->fn = fn;
+  h->ctx = ctx;
+  lake_store *store = NULL;
+  lake_error err = LAKE_ERROR_INIT;
+  assert_ok(lake_store_wrap(env, &hook_ops, h, "hook:", &store, &err), &err);
+  return store;
+}
