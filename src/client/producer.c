@@ -2,6 +2,7 @@
  * and one commit thread, all around one lock. A TGB keeps its seq from append to commit; nothing accepted is dropped
  * while the producer lives, and what was not committed when it dies is invisible and will be made again from the
  * committed offset. */
+#include "base/planted.h"
 #include "client/producer.h"
 #include "format/names.h"
 #include <inttypes.h>
@@ -68,24 +69,30 @@ static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer
   snprintf(p->writer, sizeof p->writer, "%s %s", p->id, owner);
   lki_change change = {.kind = LKI_CHANGE_CLAIM, .producer_id = p->id, .owner = owner};
   lki_commit_result result;
+  if (LKI_PLANTED(RESUME_BEFORE_CLAIM)) (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
+  lki_manifest *before = LKI_PLANTED(RESUME_BEFORE_CLAIM) ? lki_log_view(p->ns->log) : NULL;
   lake_status s = lki_log_commit(p->ns->log, &change, p->writer, deadline, &result, err);
   if (s == LAKE_OK) {
     const lki_producer_entry *e = &result.manifest->producers[lki_manifest_find_producer(result.manifest, p->id)];
     memset(resume, 0, sizeof *resume);
     resume->epoch = e->epoch;
+    if (before != NULL && lki_manifest_find_producer(before, p->id) >= 0)
+      e = &before->producers[lki_manifest_find_producer(before, p->id)];
     resume->seq = e->next_seq;
+    if (LKI_PLANTED(SEQ_REUSED) && resume->seq > 0) resume->seq--;
     resume->offset = e->offset;
     resume->state_bytes = e->state.bytes;
     if (e->state.bytes > 0) memcpy(resume->state, e->state.data, e->state.bytes);
     lki_lock(p->env, p->synced.lock);
-    p->epoch = e->epoch;
-    p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = e->next_seq;
+    p->epoch = resume->epoch;
+    p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = resume->seq;
     p->synced.last_offset = e->offset;
     p->synced.policy.active = lki_manifest_active_producers(result.manifest);
     lki_unlock(p->env, p->synced.lock);
   } else {
     lki_error_prefix(err, "producer %s at %s", p->id, lki_store_url(p->ns->store));
   }
+  lki_manifest_release(before);
   lki_manifest_release(result.manifest);
   return s;
 }
@@ -238,7 +245,7 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
   const uint64_t trouble_before = p->synced.trouble_count;
   p->synced.flush_waiters++;
   lki_broadcast(p->env, p->synced.work);
-  while (p->synced.committed < target) {
+  while (p->synced.committed < target && !(LKI_PLANTED(FLUSH_AT_DURABLE) && p->synced.durable_end >= target)) {
     if (p->synced.fatal.status != LAKE_OK) {
       lki_error_copy(err, &p->synced.fatal);
       s = p->synced.fatal.status;

@@ -2,6 +2,7 @@
  * are dense, so "v exists and v+1 does not" finds the end; what was found is believed only above the boundary. A LIST
  * is made only by an opener that finds its hint old. Errors leave the view where it was. */
 #include "base/buffer.h"
+#include "base/planted.h"
 #include "format/names.h"
 #include "log/state.h"
 #include "store/checked.h"
@@ -176,6 +177,7 @@ static lake_status accept_or_jump(lki_log *log, lki_manifest *manifest, lake_dea
   bool dead = false;
   lake_status s = lki_log_is_dead(log, manifest->version, deadline, &dead, err);
   if (s != LAKE_OK) return s;
+  if (LKI_PLANTED(ALIVE_UNCHECKED_AFTER_LOAD)) dead = false;
   if (dead) return lki_log_jump(log, deadline, err);
   lki_log_advance(log, manifest);
   return LAKE_OK;
@@ -185,6 +187,7 @@ static lake_status accept_or_jump(lki_log *log, lki_manifest *manifest, lake_dea
 static lake_status nothing_at(lki_log *log, uint64_t version, lake_deadline deadline, lake_error *err) {
   bool dead = false;
   lake_status s = lki_log_is_dead(log, version, deadline, &dead, err);
+  if (LKI_PLANTED(MISSING_IS_NOTHING_NEW)) dead = false;
   return s == LAKE_OK && dead ? lki_log_jump(log, deadline, err) : s;
 }
 
