@@ -278,7 +278,7 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
       const lake_error *trouble = &cause;
       s = trouble->status == LAKE_OK ? LAKE_TIMEOUT : trouble->status;
       lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not known to be committed at the deadline (%" PRIu64
-               " not yet durable); they stay, flush again%s%s", p->id, target - p->synced.committed,
+               " not yet durable); they stay: try again%s%s", p->id, target - p->synced.committed,
                p->synced.durable_end < target ? target - p->synced.durable_end : 0,
                trouble->status != LAKE_OK ? "; cause: " : "", trouble->status != LAKE_OK ? trouble->text : "");
       break;

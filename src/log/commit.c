@@ -132,7 +132,7 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
     if (wait_ns < 1000u * 1000 * 1000) wait_ns *= 2;
   }
   return lki_fail(err, LAKE_UNCERTAIN,
-                  "it is not known whether %s was written (%s); nothing was undone, commit or flush again to settle it",
+                  "it is not known whether %s was written (%s); nothing was undone: try again to settle it",
                   name, cause.text);
 }
 

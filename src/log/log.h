@@ -3,7 +3,9 @@
  *
  * Invariants: a view is replaced only by a newer version (I1, I3); a commit's status equals the truth (I5): OK means
  * that this attempt's manifest is the version, EXISTS that an earlier one made all of the change visible, UNCERTAIN
- * that a later commit or refresh will tell; every other status means that this call made nothing visible. */
+ * that a later commit or refresh will tell; every other status means that this call made nothing visible, unless an
+ * earlier attempt with the same content is unsettled: one that was UNCERTAIN, or AGAIN because its version was reclaimed
+ * while the writer slept, may be in even if the next one is FENCED. The producer map tells. */
 #ifndef LKI_LOG_LOG_H
 #define LKI_LOG_LOG_H
 

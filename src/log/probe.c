@@ -26,7 +26,7 @@ static lake_status check_manifest(void *ctx, lake_bytes bytes, const lake_object
   lake_status s = lki_manifest_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &manifest, err);
   if (s != LAKE_OK) return s;
   if (manifest->version != c->version) {
-    s = lki_fail(err, LAKE_CORRUPT, "it holds version %" PRIu64 "; restore the object", manifest->version);
+    s = lki_fail(err, LAKE_CORRUPT, "it holds version %" PRIu64, manifest->version);
     lki_manifest_release(manifest);
     return s;
   }
@@ -240,8 +240,10 @@ static lake_status look(lki_log *log, uint64_t from, manner how, lake_deadline d
     s = accept_or_jump(log, manifest, deadline, err);
   else if (s == LAKE_NOTFOUND) /* the hint lied, or reclaim went by meanwhile */
     s = lki_log_jump(log, deadline, err);
-  else
+  else {
+    if (s == LAKE_CORRUPT) lki_error_prefix(&local, "the newest version cannot be read");
     lki_error_copy(err, &local);
+  }
   lki_manifest_release(manifest);
   return s;
 }

@@ -236,14 +236,14 @@ static lake_status check_segment(void *ctx, lake_bytes bytes, const lake_object_
   segment_check *c = ctx;
   const lki_segment_ref *ref = c->ref;
   if (bytes.bytes != ref->object_bytes || lki_checksum(bytes.data, bytes.bytes, 0) != ref->checksum)
-    return lki_fail(err, LAKE_CORRUPT, "it is not the segment that the manifest refers to; restore the object");
+    return lki_fail(err, LAKE_CORRUPT, "it is not the segment that the manifest refers to");
   lki_segment *segment = NULL;
   lake_status s = lki_segment_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &segment, err);
   if (s != LAKE_OK) return s;
   if (segment->level != ref->level || segment->first_step != ref->first_step ||
       segment->step_count != ref->step_count) {
     lki_segment_release(segment);
-    return lki_fail(err, LAKE_CORRUPT, "it does not cover the steps that the manifest says; restore the object");
+    return lki_fail(err, LAKE_CORRUPT, "it does not cover the steps that the manifest says");
   }
   c->segment = segment;
   return LAKE_OK;
