@@ -8,7 +8,7 @@ uthash-dev libhdf5-dev libopenmpi-dev openmpi-bin"
 
 # What the tests use besides.
 LAKE_PACKAGES_TEST="libcmocka-dev python3-h5py python3-numpy python3-zstandard python3-xxhash
-hdf5-tools shellcheck groff-base procps gzip git ca-certificates"
+hdf5-tools shellcheck groff-base spin procps gzip git ca-certificates"
 
 # lake_packages_missing PACKAGE...: prints those that are not installed, one a line. A package that is there for
 # several architectures prints one status for each.

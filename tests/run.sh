@@ -6,7 +6,7 @@
 #
 #   --preset NAME   a configure preset: dev (default), asan, tsan, nompi
 #   -L LABEL        only tests with a label that matches this regular expression, such as 'unit|property'
-#   --long          also the long tier (LAKE_LONG=1 and LAKE_KILLS=20 in the tests' environment)
+#   --long          also the long tier (LAKE_LONG=1, LAKE_KILLS=20, LAKE_KILL_CYCLES=1000 in the tests' environment)
 #   LAKE_JOBS=N     in the environment: compilers and tests at once; default the number of processors
 #   LAKE_NO_INSTALL=1  in the environment: install nothing
 set -eu
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   case $1 in
   --preset) preset=${2:?--preset needs a name} && shift 2 ;;
   -L) label=${2:?-L needs a label} && shift 2 ;;
-  --long) export LAKE_LONG=1 LAKE_KILLS="${LAKE_KILLS:-20}" && shift ;;
+  --long) export LAKE_LONG=1 LAKE_KILLS="${LAKE_KILLS:-20}" LAKE_KILL_CYCLES="${LAKE_KILL_CYCLES:-1000}" && shift ;;
   -h | --help) usage 0 ;;
   *)
     echo "tests/run.sh: unknown argument $1" >&2

@@ -99,6 +99,12 @@ lake_status lki_cli_words(int argc, int min, int max, const char *what, lake_err
   return LAKE_OK;
 }
 
+lake_status lki_cli_url(const char *url, lake_error *err) {
+  if (strncmp(url, "mem:", 4) != 0) return LAKE_OK;
+  return lki_fail(err, LAKE_INVALID, "%s: a mem: store lives and ends with one process, so a command has no use for it; "
+                  "write file:FOLDER", url);
+}
+
 lake_deadline lki_cli_deadline(const lki_cli *cli) { return lake_deadline_after_ms(cli->env, cli->timeout_ms); }
 
 lake_status lki_cli_u64(const char *text, const char *option, uint64_t min, uint64_t max, uint64_t *out,
@@ -181,6 +187,27 @@ lake_status lki_cli_print_close(lki_cli *cli, lake_status status, lake_error *er
   }
   fputs("}\n", stdout);
   return status;
+}
+
+void lki_cli_block_signals(lki_cli *cli) {
+  const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  sigemptyset(&cli->signals);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action;
+    /* Whoever started this may want some ignored, as nohup does. */
+    if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&cli->signals, numbers[i]);
+  }
+  (void)sigprocmask(SIG_BLOCK, &cli->signals, NULL);
+}
+
+int lki_cli_signal(lki_cli *cli) {
+  if (cli->signal != 0) return cli->signal;
+  const struct timespec now = {0, 0};
+  const int number = sigtimedwait(&cli->signals, NULL, &now);
+  if (number <= 0) return 0;
+  cli->signal = number;
+  (void)sigprocmask(SIG_UNBLOCK, &cli->signals, NULL);
+  return number;
 }
 
 bool lki_cli_stdout_gone(void) { return ferror(stdout) != 0; }

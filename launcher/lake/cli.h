@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include <getopt.h>
 #include <lakestream/lakestream.h>
+#include <signal.h>
 
 typedef struct lki_cli {
   lake_env *env;
@@ -20,6 +21,8 @@ typedef struct lki_cli {
   bool progress;       /* stderr is a terminal */
   uint64_t progress_at_ns;
   bool progress_open;  /* a progress line stands unfinished */
+  sigset_t signals;    /* held back, for a command that has to clean up */
+  int signal;          /* the one that came; the program ends by it once its line is said */
 } lki_cli;
 
 /* A command's own options end with LKI_CLI_OPTIONS. Values of its own options are 1 .. 99. */
@@ -46,6 +49,8 @@ lake_status lki_cli_words(int argc, int min, int max, const char *what, lake_err
 /* The name among `names` (NULL-terminated) that a mistyped word is close to, or NULL. */
 const char *lki_cli_close_name(const char *word, const char *const *names);
 
+/* Refuses a URL of which nothing would be left, or is there, when this process ends. */
+lake_status lki_cli_url(const char *url, lake_error *err);
 lake_deadline lki_cli_deadline(const lki_cli *cli);
 lake_status lki_cli_u64(const char *text, const char *option, uint64_t min, uint64_t max, uint64_t *out,
                         lake_error *err);
@@ -62,6 +67,10 @@ lake_status lki_cli_print_element(lki_cli *cli, lki_json *json, bool first, lake
  * error of a status that is not OK, and the brace, and returns that status. */
 lake_status lki_cli_print_open(lki_cli *cli, lki_json *json, lake_error *err);
 lake_status lki_cli_print_close(lki_cli *cli, lake_status status, lake_error *err);
+/* Holds back INT, TERM and HUP, before any other thread starts; signal says whether one came (its number) or not (0).
+ * The program ends by that signal when main returns, and a second one is not held back. */
+void lki_cli_block_signals(lki_cli *cli);
+int lki_cli_signal(lki_cli *cli);
 bool lki_cli_stdout_gone(void); /* nobody reads any more: stop early */
 void lki_cli_warn(lki_cli *cli, const char *format, ...) LAKE_PRINTF(2, 3);
 /* At most twice a second, on a terminal only. */

@@ -77,6 +77,7 @@ static lake_status run(lki_cli *cli, const arguments *a, const char *url, const 
   lki_export_request r = {.path = path, .force = a->force};
   lki_export_result result = {0, 0};
   lki_manifest *manifest = NULL;
+  lki_cli_block_signals(cli);
   lake_status s = lake_namespace_open(cli->env, url, lki_cli_deadline(cli), &r.ns, err);
   if (s == LAKE_OK) s = lki_log_refresh(r.ns->log, lki_cli_deadline(cli), NULL, err);
   if (s == LAKE_OK) {
@@ -88,7 +89,7 @@ static lake_status run(lki_cli *cli, const arguments *a, const char *url, const 
   lki_cli_progress_end(cli);
   if (s == LAKE_OK && cli->json) {
     lki_json *json = lki_json_new_object();
-    lki_json_add_string(json, "url", url);
+    lki_json_add_string(json, "url", lki_store_url(r.ns->store));
     lki_json_add_string(json, "path", path);
     lki_json_add_u64(json, "from", r.from);
     lki_json_add_u64(json, "to", r.to);
@@ -97,7 +98,7 @@ static lake_status run(lki_cli *cli, const arguments *a, const char *url, const 
     s = lki_cli_print(cli, json, err);
   } else if (s == LAKE_OK) {
     printf("exported %" PRIu64 " step%s of %s to %s (%" PRIu64 " bytes)\n", result.step_count,
-           result.step_count == 1 ? "" : "s", url, path, result.file_bytes);
+           result.step_count == 1 ? "" : "s", lki_store_url(r.ns->store), path, result.file_bytes);
   }
   lki_manifest_release(manifest);
   lake_namespace_close(r.ns);
@@ -119,5 +120,6 @@ lake_status lki_cmd_export(lki_cli *cli, int argc, char **argv, lake_error *err)
     s = take(&a, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 2, 2, "a URL and the name of the HDF5 file", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   return s == LAKE_OK ? run(cli, &a, argv[optind], argv[optind + 1], err) : s;
 }

@@ -99,6 +99,7 @@ lake_status lki_cmd_feed(lki_cli *cli, int argc, char **argv, lake_error *err) {
     s = lki_fail(err, LAKE_INVALID, "unknown kind of feeder '%s'; write: lake feed text URL INPUT...", argv[optind]);
   if (s == LAKE_OK) s = lki_cli_words(argc, 3, INT32_MAX, "the kind of feeder (text), a URL or an INPUT", err);
   if (s == LAKE_OK && o.id == NULL) s = lki_fail(err, LAKE_INVALID, "--id NAME is missing");
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind + 1], err);
   if (s != LAKE_OK) return s;
   o.url = argv[optind + 1];
   o.inputs = (const char *const *)argv + optind + 2;

@@ -118,6 +118,7 @@ lake_status lki_cmd_init(lki_cli *cli, int argc, char **argv, lake_error *err) {
     s = take(&r, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of the new namespace", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s == LAKE_OK) s = settle(cli, &r, err);
   if (s != LAKE_OK) return s;
   lake_namespace *ns = NULL;

@@ -55,8 +55,10 @@ static lake_status add_frame_check(request *r, const lki_tgb_footer *footer, uin
   lki_buffer_init(&bytes, r->cli->env, (size_t)footer->frame_bytes_each[slice]);
   lake_status s = lki_store_get(r->store, r->key, lki_range_exact(offset, footer->frame_bytes_each[slice]), &bytes, NULL,
                                 lki_cli_deadline(r->cli), err);
-  if (s == LAKE_OK) s = lki_frame_check(lki_buffer_view(&bytes), key, &slice_bytes, &compressed, err);
-  if (s != LAKE_OK) lki_error_prefix(err, "%s", r->key);
+  if (s == LAKE_OK) {
+    s = lki_frame_check(lki_buffer_view(&bytes), key, &slice_bytes, &compressed, err);
+    if (s != LAKE_OK) lki_error_prefix(err, "%s", r->key);
+  }
   lki_json_add_u64(frame, "slice_bytes", slice_bytes);
   lki_json_add_string(frame, "codec", compressed ? "zstd" : "none");
   lki_buffer_free(&bytes);
@@ -218,6 +220,8 @@ static lake_status inspect_object(request *r, lki_json *json, lake_error *err) {
   else
     s = lki_fail(err, LAKE_CORRUPT, "%s: not an object of Lakestream (%" PRIu64 " bytes that begin with none of its magics)",
                  r->key, info.object_bytes);
+  /* A hint is only a hint, and is written anew. */
+  if (s == LAKE_CORRUPT && strcmp(r->key, LKI_NAME_HINT) != 0) s = lki_fail(err, s, "%s; restore the object", err->text);
 done:
   lki_buffer_free(&head);
   return s;
@@ -313,6 +317,7 @@ lake_status lki_cmd_inspect(lki_cli *cli, int argc, char **argv, lake_error *err
     s = take(&r, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 2, "a URL and perhaps a KEY, or a FILE", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s == LAKE_OK && r.by_step + r.by_version + r.by_segment > 1)
     s = lki_fail(err, LAKE_INVALID, "--step, --version and --segment: choose one");
   if (s != LAKE_OK) return s;

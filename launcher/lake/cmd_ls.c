@@ -203,6 +203,7 @@ lake_status lki_cmd_ls(lki_cli *cli, int argc, char **argv, lake_error *err) {
     s = take(&l, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of a namespace", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s == LAKE_OK && l.producers + l.versions + l.pins > 1)
     s = lki_fail(err, LAKE_INVALID, "--producers, --versions and --pins: choose one");
   if (s == LAKE_OK) s = lake_namespace_open(cli->env, argv[optind], lki_cli_deadline(cli), &l.ns, err);

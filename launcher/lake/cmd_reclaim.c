@@ -78,6 +78,19 @@ static void print_text(const char *url, bool dry_run, const lake_reclaim_report 
   printf("kept %" PRIu64 " that may yet be committed (%" PRIu64 " bytes)\n", r->in_flight_count, r->in_flight_bytes);
 }
 
+static lake_status say(lki_cli *cli, const char *url, bool dry_run, const lake_reclaim_report *report,
+                       lake_error *err) {
+  if (report->void_pin_count > 0)
+    lki_cli_warn(cli, "%" PRIu64 " pins lie below the first live step and hold nothing; see lake ls --pins",
+                 report->void_pin_count);
+  if (report->unknown_count > 0)
+    lki_cli_warn(cli, "%" PRIu64 " objects have names that are not Lakestream's; they were left alone",
+                 report->unknown_count);
+  if (cli->json) return print_json(cli, url, dry_run, report, err);
+  print_text(url, dry_run, report);
+  return LAKE_OK;
+}
+
 static lake_status take(int option, const char *value, lake_reclaim_options *o, lake_error *err) {
   switch (option) {
   case DRY_RUN: o->dry_run = 1; return LAKE_OK;
@@ -95,23 +108,17 @@ lake_status lki_cmd_reclaim(lki_cli *cli, int argc, char **argv, lake_error *err
     s = take(option, optarg, &o, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of a namespace", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s != LAKE_OK) return s;
-  const char *url = argv[optind];
   lake_namespace *ns = NULL;
-  s = lake_namespace_open(cli->env, url, lki_cli_deadline(cli), &ns, err);
+  s = lake_namespace_open(cli->env, argv[optind], lki_cli_deadline(cli), &ns, err);
   if (s != LAKE_OK) return s;
   lake_reclaim_report report = {0};
   s = reclaim(cli, ns, &o, &report, err);
   lki_cli_progress_end(cli);
+  lake_namespace_info info;
+  lake_namespace_info_get(ns, &info);
+  if (s == LAKE_OK) s = say(cli, info.url, o.dry_run != 0, &report, err);
   lake_namespace_close(ns);
-  if (s != LAKE_OK) return s;
-  if (report.void_pin_count > 0)
-    lki_cli_warn(cli, "%" PRIu64 " pins lie below the first live step and hold nothing; see lake ls --pins",
-                 report.void_pin_count);
-  if (report.unknown_count > 0)
-    lki_cli_warn(cli, "%" PRIu64 " objects have names that are not Lakestream's; they were left alone",
-                 report.unknown_count);
-  if (cli->json) return print_json(cli, url, o.dry_run != 0, &report, err);
-  print_text(url, o.dry_run != 0, &report);
-  return LAKE_OK;
+  return s;
 }

@@ -7,8 +7,9 @@
 
 static const char usage[] =
     "usage: lake verify [OPTIONS] URL\n"
-    "Reads a namespace and checks it: the newest manifest and the one before it, all segments, every TGB's footer and the\n"
-    "checksum of every slice, and that each producer's TGBs are in the stream once, in order and without a gap.\n"
+    "Reads a namespace and checks it: the newest manifest and the one before it, that no version is missing, all\n"
+    "segments, every TGB's footer and the checksum of every slice, and that each producer's TGBs are in the stream once,\n"
+    "in order and without a gap.\n"
     "Exit code 6 if anything is at fault; each fault is one line: what is at fault, what was found, what it means.\n\n"
     "  --from STEP           first step (the first live one)\n"
     "  --to STEP             end before this step (the end)\n"
@@ -51,10 +52,15 @@ static lake_status print_result(report *r, lake_namespace *ns, const lki_verify_
   lake_namespace_info info;
   lake_namespace_info_get(ns, &info);
   if (!r->cli->json) {
-    printf("%s: version %" PRIu64 ", %" PRIu64 " steps, %" PRIu64 " manifests, %" PRIu64 " segments, %" PRIu64
-           " TGBs, %" PRIu64 " slices, %" PRIu64 " bytes read: ",
-           info.url, v->version, v->step_count, v->manifest_count, v->segment_count, v->tgb_count, v->slice_count,
-           v->read_bytes);
+    const struct {
+      uint64_t count;
+      const char *noun;
+    } parts[] = {{v->step_count, "step"}, {v->manifest_count, "manifest"}, {v->segment_count, "segment"},
+                 {v->tgb_count, "TGB"},   {v->slice_count, "slice"}};
+    printf("%s: version %" PRIu64 ", ", info.url, v->version);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+      printf("%" PRIu64 " %s%s, ", parts[i].count, parts[i].noun, parts[i].count == 1 ? "" : "s");
+    printf("%" PRIu64 " bytes read: ", v->read_bytes);
     if (v->fault_count == 0)
       printf("no fault\n");
     else
@@ -85,7 +91,9 @@ static lake_status take(lki_verify_options *o, int option, const char *value, la
   case FAST: o->fast = true; return LAKE_OK;
   case CHAIN:
     o->chain = UINT64_MAX;
-    return strcmp(value, "all") == 0 ? LAKE_OK : lki_cli_u64(value, "--chain", 0, UINT64_MAX, &o->chain, err);
+    if (strcmp(value, "all") == 0 || lki_cli_u64(value, "--chain", 0, UINT64_MAX, &o->chain, NULL) == LAKE_OK)
+      return LAKE_OK;
+    return lki_fail(err, LAKE_INVALID, "--chain %s: 'all' or a whole number is wanted", value);
   case JOBS: return lki_cli_u32(value, "--jobs", 1, LKI_VERIFY_JOBS_MAX, &o->jobs, err);
   default: return lki_fail(err, LAKE_INTERNAL, "option %d is not handled", option);
   }
@@ -103,6 +111,7 @@ lake_status lki_cmd_verify(lki_cli *cli, int argc, char **argv, lake_error *err)
     s = take(&o, option, optarg, err);
   }
   if (s == LAKE_OK) s = lki_cli_words(argc, 1, 1, "the URL of a namespace", err);
+  if (s == LAKE_OK) s = lki_cli_url(argv[optind], err);
   if (s != LAKE_OK) return s;
   r.json = lki_json_new_object();
   r.faults = lki_json_add_array(r.json, "faults");

@@ -5,6 +5,7 @@
  * HDF5 handles are hid_t values of which a negative one is an error; each is closed by who opened it. */
 #include "export_hdf5.h"
 #include "base/checksum.h"
+#include "export_disk.h"
 #include "tgb/tgb.h"
 #include "walk.h"
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,7 @@ typedef struct exporter {
   const lki_export_request *request;
   const lki_schema *schema;
   char *temporary;
+  bool created; /* the temporary file is there */
   hid_t file, steps, producer, epoch, seq, producer_type;
   column columns[LAKE_TENSOR_COUNT_MAX];
   uint32_t column_count;
@@ -52,17 +55,37 @@ static herr_t first_cause(unsigned n, const H5E_error2_t *e, void *ctx) {
   return 0;
 }
 
-static lake_status fail_hdf5(const char *what, lake_error *err) {
-  char cause[200] = "unknown cause";
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_cause, cause);
-  return lki_fail(err, LAKE_UNAVAILABLE, "HDF5: %s: %s", what, cause);
+/* What errno says about making, writing or naming a file. */
+static lake_status fail_file(const char *path, const char *what, int code, lake_error *err) {
+  switch (code) {
+  case ENOENT:
+  case ENOTDIR: return lki_fail(err, LAKE_NOTFOUND, "%s: %s: its folder does not exist, or takes no files", path, what);
+  case EACCES:
+  case EPERM: return lki_fail(err, LAKE_DENIED, "%s: %s: not permitted in that folder; choose another", path, what);
+  case EROFS: return lki_fail(err, LAKE_DENIED, "%s: %s: a read-only file system; choose another", path, what);
+  case ENOSPC:
+  case EDQUOT:
+    return lki_fail(err, LAKE_UNAVAILABLE, "%s: %s: the disk is full or your quota reached; free space, or choose another",
+                    path, what);
+  case EFBIG:
+    return lki_fail(err, LAKE_UNAVAILABLE, "%s: %s: above the limit on the size of a file (ulimit -f)", path, what);
+  default: return lki_fail(err, LAKE_UNAVAILABLE, "%s: %s: %s", path, what, strerror(code));
+  }
 }
 
-static lake_status fail_file(const char *path, const char *what, int code, lake_error *err) {
-  lake_status s = code == ENOENT || code == ENOTDIR ? LAKE_NOTFOUND
-                  : code == EACCES || code == EPERM || code == EROFS ? LAKE_DENIED
-                                                                     : LAKE_UNAVAILABLE;
-  return lki_fail(err, s, "%s: %s: %s", path, what, strerror(code));
+static lake_status fail_hdf5(const exporter *x, const char *what, lake_error *err) {
+  const int code = lki_export_disk_failure();
+  if (code != 0) return fail_file(x->request->path, "not written", code, err);
+  char cause[200] = "unknown cause";
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_cause, cause);
+  return lki_fail(err, LAKE_UNAVAILABLE, "%s: HDF5: %s: %s", x->request->path, what, cause);
+}
+
+/* Whether the user wants it to end. The signals are blocked (lki_export_hdf5 says by whom) and looked for here. */
+static lake_status check_signals(const exporter *x, lake_error *err) {
+  const int number = lki_cli_signal(x->cli);
+  if (number == 0) return LAKE_OK;
+  return lki_fail(err, LAKE_CANCELED, "stopped by SIG%s; %s was not written", sigabbrev_np(number), x->request->path);
 }
 
 /* ---- types, attributes ---- */
@@ -137,10 +160,16 @@ static hid_t access_list(void) {
   return -1;
 }
 
+/* The name first, without HDF5, which does not say why it cannot be had. */
 static lake_status create_file(exporter *x, lake_error *err) {
+  const int fd = open(x->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return fail_file(x->request->path, "not created", errno, err);
+  close(fd);
+  x->created = true;
   hid_t access = access_list();
-  if (access >= 0) x->file = H5Fcreate(x->temporary, H5F_ACC_EXCL, H5P_DEFAULT, access);
-  lake_status s = x->file >= 0 ? LAKE_OK : fail_hdf5(x->temporary, err);
+  if (access >= 0 && lki_export_disk(access, x->temporary) >= 0)
+    x->file = H5Fcreate(x->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  lake_status s = x->file >= 0 ? LAKE_OK : fail_hdf5(x, "creating the file", err);
   if (access >= 0) H5Pclose(access);
   if (s != LAKE_OK) return s;
   char uuid[37];
@@ -154,7 +183,7 @@ static lake_status create_file(exporter *x, lake_error *err) {
               put_text(x->file, "lakestream_version", lake_version_string()) &&
               put_number(x->file, "manifest_version", m->version) && put_number(x->file, "first_step", x->request->from) &&
               put_number(x->file, "step_count", x->row_count);
-  return done ? LAKE_OK : fail_hdf5("writing attributes", err);
+  return done ? LAKE_OK : fail_hdf5(x, "writing attributes", err);
 }
 
 /* Chunked, checksummed, compressed. The first dimension may be empty, so it is declared extendible. */
@@ -177,13 +206,13 @@ static lake_status create_step_datasets(exporter *x, lake_error *err) {
   hsize_t chunk = x->row_count < 1 ? 1 : x->row_count > 65536 ? 65536 : x->row_count;
   x->producer_type = H5Tcopy(H5T_C_S1);
   if (x->producer_type < 0 || H5Tset_size(x->producer_type, LKI_PRODUCER_ID_BYTES_MAX + 1) < 0)
-    return fail_hdf5("the type of producer ids", err);
+    return fail_hdf5(x, "the type of producer ids", err);
   x->steps = create_dataset(x->file, "steps", H5T_STD_U64LE, 1, &x->row_count, &chunk, true);
   x->producer = create_dataset(x->file, "producer", x->producer_type, 1, &x->row_count, &chunk, true);
   x->epoch = create_dataset(x->file, "epoch", H5T_STD_U64LE, 1, &x->row_count, &chunk, true);
   x->seq = create_dataset(x->file, "seq", H5T_STD_U64LE, 1, &x->row_count, &chunk, true);
-  if (x->steps < 0 || x->producer < 0 || x->epoch < 0 || x->seq < 0) return fail_hdf5("creating datasets", err);
-  return H5DSset_scale(x->steps, "step") >= 0 ? LAKE_OK : fail_hdf5("making steps a dimension scale", err);
+  if (x->steps < 0 || x->producer < 0 || x->epoch < 0 || x->seq < 0) return fail_hdf5(x, "creating datasets", err);
+  return H5DSset_scale(x->steps, "step") >= 0 ? LAKE_OK : fail_hdf5(x, "making steps a dimension scale", err);
 }
 
 static bool label(const exporter *x, const column *c) {
@@ -225,7 +254,7 @@ static lake_status create_column(exporter *x, column *c, lake_error *err) {
   if (c->type >= 0) c->dataset = create_dataset(x->file, c->name, c->type, c->rank, c->dims, chunk, !raw);
   bool done = c->dataset >= 0 && label(x, c) &&
               put_text(c->dataset, "dtype", raw ? "bytes" : lake_dtype_name(x->schema->tensors[c->tensor].dtype));
-  return done ? LAKE_OK : fail_hdf5(c->name, err);
+  return done ? LAKE_OK : fail_hdf5(x, c->name, err);
 }
 
 static lake_status create_columns(exporter *x, lake_error *err) {
@@ -270,7 +299,7 @@ static lake_status write_slice(exporter *x, uint32_t slice, lake_bytes view, lak
     bool raw = c->tensor == UINT32_MAX;
     const void *data = raw ? (const void *)&bytes : tensors[c->tensor].data;
     c->checksum = raw ? lki_checksum(view.data, view.bytes, c->checksum) : lki_checksum(data, c->block_bytes, c->checksum);
-    if (!write_at(c->dataset, c->type, c->rank, at, c->block, data)) s = fail_hdf5(c->name, err);
+    if (!write_at(c->dataset, c->type, c->rank, at, c->block, data)) s = fail_hdf5(x, c->name, err);
   }
   return s;
 }
@@ -278,6 +307,9 @@ static lake_status write_slice(exporter *x, uint32_t slice, lake_bytes view, lak
 static lake_status write_step(void *ctx, const lki_walk_step *step, lake_error *err) {
   exporter *x = ctx;
   const lki_manifest *m = x->request->manifest;
+  if (lki_export_disk_failure() != 0) return fail_hdf5(x, "writing", err);
+  lake_status s = check_signals(x, err);
+  if (s != LAKE_OK) return s;
   for (uint32_t i = 0; i < m->quarantine_count; i++)
     if (m->quarantine[i] == step->step) return LAKE_OK; /* readers must not deliver it */
   lki_tgb_ref tgb = {&x->schema->namespace_id, step->producer_id, step->descriptor};
@@ -288,8 +320,7 @@ static lake_status write_step(void *ctx, const lki_walk_step *step, lake_error *
       !write_at(x->producer, x->producer_type, 1, &x->row, &one, producer) ||
       !write_at(x->epoch, H5T_NATIVE_UINT64, 1, &x->row, &one, &step->descriptor->epoch) ||
       !write_at(x->seq, H5T_NATIVE_UINT64, 1, &x->row, &one, &step->descriptor->seq))
-    return fail_hdf5("writing a step's number", err);
-  lake_status s = LAKE_OK;
+    return fail_hdf5(x, "writing a step's number", err);
   for (uint32_t i = 0; s == LAKE_OK && i < step->descriptor->slice_count; i++) {
     lki_slice slice = {0};
     s = lki_tgb_read_slice(x->request->ns->store, &tgb, i, lki_cli_deadline(x->cli), &slice, err);
@@ -350,12 +381,13 @@ static bool reread_column(const exporter *x, hid_t file, const column *c, uint64
 static lake_status reread(const exporter *x, lake_error *err) {
   hid_t access = access_list();
   hid_t file = access >= 0 ? H5Fopen(x->temporary, H5F_ACC_RDONLY, access) : -1;
-  lake_status s = file >= 0 ? LAKE_OK : fail_hdf5("reading the file back", err);
+  lake_status s = file >= 0 ? LAKE_OK : fail_hdf5(x, "reading the file back", err);
   for (uint32_t i = 0; s == LAKE_OK && i < x->column_count; i++) {
     uint64_t checksum = 0;
     lki_cli_progress(x->cli, "export: reading %s back", x->columns[i].name);
+    if ((s = check_signals(x, err)) != LAKE_OK) break;
     if (!reread_column(x, file, &x->columns[i], &checksum))
-      s = fail_hdf5("reading the file back", err);
+      s = fail_hdf5(x, "reading the file back", err);
     else if (checksum != x->columns[i].checksum)
       s = lki_fail(err, LAKE_CORRUPT, "%s: %s reads back otherwise than it was written; check the disk",
                    x->request->path, x->columns[i].name);
@@ -380,6 +412,7 @@ static lake_status publish(exporter *x, lki_export_result *result, lake_error *e
   struct stat st;
   lake_status s = sync_path(x->temporary, 0, err);
   if (s == LAKE_OK) s = reread(x, err);
+  if (s == LAKE_OK) s = check_signals(x, err);
   if (s == LAKE_OK && stat(x->temporary, &st) != 0) s = fail_file(x->temporary, "stat", errno, err);
   if (s != LAKE_OK) return s;
   if (renameat2(AT_FDCWD, x->temporary, AT_FDCWD, path, x->request->force ? 0u : (unsigned)RENAME_NOREPLACE) != 0) {
@@ -418,22 +451,21 @@ lake_status lki_export_hdf5(lki_cli *cli, const lki_export_request *request, lki
     if (request->manifest->quarantine[i] >= request->from && request->manifest->quarantine[i] < request->to)
       x->row_count--;
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* its stack traces are no message for people */
-  bool created = false;
   lake_status s = check_target(request, err);
   if (s == LAKE_OK && asprintf(&x->temporary, "%s.tmp-%ld", request->path, (long)getpid()) < 0) {
     x->temporary = NULL;
     s = lki_fail(err, LAKE_NOMEM, "no memory for the export");
   }
   if (s == LAKE_OK) s = create_file(x, err);
-  created = x->file >= 0;
   if (s == LAKE_OK) s = create_step_datasets(x, err);
   if (s == LAKE_OK) s = create_columns(x, err);
   lki_walk_visitor visitor = {.ctx = x, .step = write_step, .timeout_ms = cli->timeout_ms};
   if (s == LAKE_OK) s = lki_walk(request->ns, request->manifest, request->from, request->to, &visitor, err);
   close_file(x);
-  if (x->file >= 0 && H5Fclose(x->file) < 0 && s == LAKE_OK) s = fail_hdf5("closing the file", err);
+  const bool closed = x->file < 0 || H5Fclose(x->file) >= 0;
+  if (s == LAKE_OK && (!closed || lki_export_disk_failure() != 0)) s = fail_hdf5(x, "closing the file", err);
   if (s == LAKE_OK) s = publish(x, result, err);
-  if (created && s != LAKE_OK) (void)unlink(x->temporary);
+  if (x->created && s != LAKE_OK) (void)unlink(x->temporary);
   free(x->temporary);
   free(x);
   return s;

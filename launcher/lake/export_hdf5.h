@@ -19,7 +19,8 @@ typedef struct lki_export_result {
   uint64_t file_bytes;
 } lki_export_result;
 
-/* The file appears under its name complete, durable and read back, or not at all. EXISTS: it is there already. */
+/* The file appears under its name complete, durable and read back, or not at all. EXISTS: it is there already.
+ * CANCELED: a signal that lki_cli_block_signals holds back came. */
 lake_status lki_export_hdf5(lki_cli *cli, const lki_export_request *request, lki_export_result *result,
                             lake_error *err);
 

@@ -99,6 +99,8 @@ int main(int argc, char **argv) {
   lki_cli cli = {.timeout_ms = 60000, .progress = isatty(STDERR_FILENO) == 1};
   /* A reader that went away shows as EPIPE on stdout, not as a death in the middle of a commit. */
   (void)signal(SIGPIPE, SIG_IGN);
+  /* Nor is a limit on the size of files: it is an error of the write. */
+  (void)signal(SIGXFSZ, SIG_IGN);
   /* An error in an option must come out as JSON also when --json stands after it. */
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
     if (strcmp(argv[i], "--json") == 0) cli.json = true;
@@ -116,9 +118,15 @@ int main(int argc, char **argv) {
     report_failure(&cli, status, &err);
     (void)fflush(stdout);
   } else if (out_failed && !reader_gone()) {
-    fprintf(stderr, "lake: writing to stdout: %s\n", code != 0 ? strerror(code) : "failed");
+    /* Which error it was is only known if it came last. */
+    fprintf(stderr, "lake %s: writing to stdout: %s; the output is cut short\n", cli.command != NULL ? cli.command : "",
+            code != 0 ? strerror(code) : "no room, or an error, on the way");
     status = LAKE_UNAVAILABLE;
   }
   lake_env_close(cli.env);
+  if (cli.signal != 0) { /* so that a shell or a supervisor sees what happened */
+    (void)signal(cli.signal, SIG_DFL);
+    (void)raise(cli.signal);
+  }
   return lki_exit_code(status);
 }

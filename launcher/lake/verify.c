@@ -2,6 +2,7 @@
  * calling thread only, in step order. */
 #include "verify.h"
 #include "base/env.h"
+#include "census.h"
 #include "format/descriptor.h"
 #include "format/names.h"
 #include "tgb/tgb.h"
@@ -37,6 +38,7 @@ typedef struct verifier {
   lki_verify_fault_fn *on_fault;
   void *ctx;
   lki_verify_result *result;
+  lki_census *census;
   lki_manifest *manifest;
   progress *producers;     /* as manifest->producers */
   uint32_t *index_of;      /* producer index in the present holder -> 1 + index in the manifest; 0: not looked up */
@@ -49,8 +51,21 @@ typedef struct verifier {
   atomic_uint batch_next;
 } verifier;
 
+/* The text behind "prefix: " or "prefix ", or the text itself. */
+static const char *behind(const char *text, const char *prefix) {
+  const size_t n = strlen(prefix);
+  if (strncmp(text, prefix, n) != 0) return text;
+  return strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text[n] == ' ' ? text + n + 1 : text;
+}
+
+/* The line names the object and says what to do, so the library's text, which does both, leaves that to it. */
 static void fault(verifier *v, const char *kind, const char *object, const char *text, const char *means) {
-  lki_verify_fault f = {kind, object, text, means};
+  static const char advice[] = "; restore the object";
+  char own[sizeof((lake_error *)NULL)->text];
+  snprintf(own, sizeof own, "%s", behind(behind(text, lki_store_url(v->ns->store)), object));
+  const size_t n = strlen(own), m = sizeof advice - 1;
+  if (n > m && strcmp(own + n - m, advice) == 0) own[n - m] = 0;
+  lki_verify_fault f = {kind, object, own, means};
   v->result->fault_count++;
   v->on_fault(v->ctx, &f);
 }
@@ -306,28 +321,27 @@ static lake_status on_broken(void *ctx, const lki_segment_ref *ref, lake_status 
 
 /* ---- the manifests ---- */
 
-/* The versions before the newest: each must lead to the next. Older ones may have been reclaimed. */
+static void on_census_fault(void *ctx, const char *kind, const char *object, const char *text, const char *means) {
+  fault(ctx, kind, object, text, means);
+}
+
+/* The versions before the newest: each can be read and leads to the next. Which are missing the census tells. */
 static lake_status check_chain(verifier *v, lake_error *err) {
   lki_manifest *next = lki_manifest_retain(v->manifest);
+  uint64_t version = next->version, oldest = v->options->chain < version ? version - v->options->chain : 1;
   lake_status s = LAKE_OK;
-  for (uint64_t i = 0; s == LAKE_OK && i < v->options->chain && next->version > 1; i++) {
+  while (s == LAKE_OK && lki_census_before(v->census, &version) && version >= oldest) {
     lki_manifest *base = NULL;
     lake_error local = LAKE_ERROR_INIT;
     char name[LKI_NAME_BYTES];
-    uint64_t version = next->version - 1;
     lki_name_manifest(name, version);
     lki_cli_progress(v->cli, "verify: manifest version %" PRIu64, version);
     s = lki_log_load(v->ns->log, version, lki_cli_deadline(v->cli), &base, &local);
-    if (s == LAKE_NOTFOUND) {
+    if (s == LAKE_CORRUPT)
+      fault(v, "manifest", name, local.text, "this version cannot be read; newer ones stand by themselves; restore the object");
+    if (s == LAKE_CORRUPT || s == LAKE_NOTFOUND) { /* not found: reclaimed since it was listed */
       s = LAKE_OK;
-      if (v->manifest->first_live_step == 0)
-        fault(v, "chain", name, local.text, "a version is missing though nothing was reclaimed yet");
-      break;
-    }
-    if (s == LAKE_CORRUPT) {
-      s = LAKE_OK;
-      fault(v, "manifest", name, local.text, "this version cannot be read; newer ones stand by themselves");
-      break;
+      continue;
     }
     if (s != LAKE_OK) {
       lki_error_copy(err, &local);
@@ -335,7 +349,7 @@ static lake_status check_chain(verifier *v, lake_error *err) {
     }
     v->result->manifest_count++;
     lki_name_manifest(name, next->version);
-    if (lki_manifest_check_successor(base, next, &local) != LAKE_OK)
+    if (version + 1 == next->version && lki_manifest_check_successor(base, next, &local) != LAKE_OK)
       fault(v, "chain", name, local.text, "what was visible before changed: readers disagree");
     lki_manifest_release(next);
     next = base;
@@ -355,6 +369,22 @@ static void check_producers(verifier *v) {
     snprintf(text, sizeof text, "the producer map says %" PRIu64 " TGBs, the steps hold %" PRIu64, entry->next_seq, found);
     fault(v, "producer", entry->id, text, "TGBs of this producer are lost from the stream");
   }
+}
+
+/* A range that was asked for holds steps: "no fault" about nothing would be believed. */
+static lake_status check_range(const verifier *v, lake_error *err) {
+  const uint64_t from = v->options->from, to = v->options->to, next = v->manifest->next_step;
+  if (from == 0 && to == UINT64_MAX) return LAKE_OK;
+  if (to != UINT64_MAX && to > next)
+    return lki_fail(err, LAKE_INVALID, "--to %" PRIu64 ": only %" PRIu64 " steps are committed", to, next);
+  if (from >= next)
+    return lki_fail(err, LAKE_INVALID, "--from %" PRIu64 ": only %" PRIu64 " steps are committed", from, next);
+  if (from >= to)
+    return lki_fail(err, LAKE_INVALID, "steps %" PRIu64 " to %" PRIu64 ": that range is empty", from, to);
+  if (to <= v->manifest->first_live_step)
+    return lki_fail(err, LAKE_RECLAIMED, "--to %" PRIu64 ": steps before %" PRIu64 " were reclaimed", to,
+                    v->manifest->first_live_step);
+  return LAKE_OK;
 }
 
 static lake_status verify_steps(verifier *v, lake_error *err) {
@@ -384,9 +414,13 @@ lake_status lki_verify(lki_cli *cli, lake_namespace *ns, const lki_verify_option
   v->result = result;
   lki_arena_init(&v->arena, cli->env);
   s = lki_log_refresh(ns->log, lki_cli_deadline(cli), NULL, err);
+  if (s == LAKE_OK) s = lki_census_take(cli, ns, &v->census, err);
+  if (s == LAKE_OK) s = lki_log_catch_up(ns->log, lki_cli_deadline(cli), err); /* see lki_census_take */
   if (s != LAKE_OK) goto done;
   v->manifest = lki_log_view(ns->log);
   result->version = v->manifest->version;
+  s = check_range(v, err);
+  if (s != LAKE_OK) goto done;
   v->producers = lki_new(cli->env, sizeof *v->producers * (v->manifest->producer_count + 1u));
   v->index_of = lki_new(cli->env, sizeof *v->index_of * LKI_PRODUCER_COUNT_MAX);
   if (v->producers == NULL || v->index_of == NULL) {
@@ -397,8 +431,10 @@ lake_status lki_verify(lki_cli *cli, lake_namespace *ns, const lki_verify_option
     result->manifest_count = 1; /* the refresh decoded and checked it */
     s = check_chain(v, err);
   }
+  if (s == LAKE_OK) s = lki_census_check(v->census, v->manifest, on_census_fault, v, err);
   if (s == LAKE_OK) s = verify_steps(v, err);
 done:
+  lki_census_free(v->census);
   lki_manifest_release(v->manifest);
   lki_free(cli->env, v->producers);
   lki_free(cli->env, v->index_of);

@@ -84,5 +84,7 @@ lake_status lki_check_process(lake_env *env, const char *what, lake_error *err);
 const char *lki_getenv(const char *name);
 /* "host:pid" of this process, for people; dst is always terminated. */
 void lki_owner_text(char *dst, size_t bytes);
+/* For the simulator, whose histories must not depend on where it runs: this text instead; NULL: the truth again. */
+void lki_owner_fix(const char *text);
 
 #endif

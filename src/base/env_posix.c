@@ -217,8 +217,16 @@ void *lki_env_posix_new(const lake_env_options *options) {
 
 const char *lki_getenv(const char *name) { return getenv(name); }
 
+static const char *fixed_owner;
+
+void lki_owner_fix(const char *text) { fixed_owner = text; }
+
 void lki_owner_text(char *dst, size_t bytes) {
   char host[65];
+  if (fixed_owner != NULL) {
+    snprintf(dst, bytes, "%s", fixed_owner);
+    return;
+  }
   if (gethostname(host, sizeof host) != 0) snprintf(host, sizeof host, "unknown-host");
   host[sizeof host - 1] = 0;
   snprintf(dst, bytes, "%s:%ld", host, (long)getpid());

@@ -1,4 +1,5 @@
 /* The producer's commit thread: when the policy says so, commit every TGB whose object is durable, in seq order. */
+#include "base/planted.h"
 #include "client/producer.h"
 #include <inttypes.h>
 #include <string.h>
@@ -46,15 +47,16 @@ static void build_change_locked(lake_producer *p) {
                             .first_seq = p->synced.committed,
                             .descriptor_count = (uint32_t)count,
                             .descriptors = p->descriptors,
-                            .offset = last->offset,
+                            .offset = LKI_PLANTED(OFFSET_AHEAD) ? p->synced.last_offset : last->offset,
                             .state = {last->state, last->state_bytes}};
 }
 
 /* Drops what the manifest shows as committed. */
 static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
   int64_t i = lki_manifest_find_producer(manifest, p->id);
-  if (i < 0 || manifest->producers[i].epoch != p->epoch) return;
-  while (p->synced.committed < manifest->producers[i].next_seq && p->synced.committed < p->synced.durable_end) {
+  if (i < 0 || (manifest->producers[i].epoch != p->epoch && !LKI_PLANTED(SETTLED_BY_ANY_EPOCH))) return;
+  const uint64_t next_seq = manifest->producers[i].next_seq + LKI_PLANTED(SETTLED_ONE_TOO_MANY);
+  while (p->synced.committed < next_seq && p->synced.committed < p->synced.durable_end) {
     lki_pending **slot = &p->synced.ring[p->synced.committed % p->pending_count_max];
     lki_pending_free(p->env, *slot);
     *slot = NULL;

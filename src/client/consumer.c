@@ -1,6 +1,7 @@
 /* The consumer client: open, next, release, cursor, close. One caller thread in next; I/O threads behind it around one
  * lock. Steps are delivered in order and each exactly once per consumer; a slot is handed to the caller whole, with its
  * part of the budget, and comes back by release. */
+#include "base/planted.h"
 #include "client/consumer.h"
 #include "format/names.h"
 #include <inttypes.h>
@@ -56,7 +57,7 @@ static lake_consumer *new_consumer(lake_namespace *ns, const lake_consumer_optio
   if (c == NULL) return NULL;
   c->env = env;
   c->ns = ns;
-  c->slice = o->coords.d * ns->schema->mesh.c_count + o->coords.c;
+  c->slice = LKI_PLANTED(WRONG_SLICE) ? o->coords.c : o->coords.d * ns->schema->mesh.c_count + o->coords.c;
   c->rows_per_step = (uint64_t)ns->schema->mesh.d_count * ns->schema->rows_per_slice;
   c->prefetch_bytes_max = o->prefetch_bytes_max;
   c->window = o->prefetch_steps_max;
@@ -168,7 +169,7 @@ static lake_status await_locked(lake_consumer *c, lake_deadline deadline, lake_e
       slot->reported = true;
       return slot->error.status;
     }
-    if (c->synced.view->sealed && c->synced.deliver >= c->synced.view->next_step)
+    if (c->synced.view->sealed && c->synced.deliver + LKI_PLANTED(END_ONE_EARLY) >= c->synced.view->next_step)
       return lki_fail(err, LAKE_END, "the stream is sealed at %" PRIu64 " steps and read to its end",
                       c->synced.view->next_step);
     if (!lki_wait(c->env, c->synced.progress, c->synced.lock, deadline.at_ns) &&
@@ -256,6 +257,8 @@ void lake_consumer_release(lake_consumer *c, lake_batch *batch) {
 void lake_consumer_cursor(lake_consumer *c, char text[LAKE_CURSOR_BYTES]) {
   lki_lock(c->env, c->synced.lock);
   lki_cursor cursor = {c->ns->schema->namespace_id, c->synced.deliver * c->rows_per_step, 0};
+  if (LKI_PLANTED(CURSOR_AT_PREFETCH)) cursor.row = c->synced.fetch * c->rows_per_step;
+  if (LKI_PLANTED(CURSOR_ONE_BACK) && cursor.row > 0) cursor.row -= c->rows_per_step;
   lki_unlock(c->env, c->synced.lock);
   lki_cursor_format(&cursor, text);
 }

@@ -61,17 +61,23 @@ static lake_status open_on(lake_store *store, bool owns_store, lake_deadline dea
   return s == LAKE_OK ? make_handle(store, owns_store, schema, out, err) : s;
 }
 
-/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. */
+/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. All memory is
+ * there before anything is written, so that NOMEM means that nothing was. */
 static lake_status create_on(lake_store *store, bool owns_store, const lake_namespace_options *options,
                              lake_deadline deadline, lake_namespace **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
   lki_schema *schema = NULL, *found = NULL;
+  lake_namespace *ns = NULL;
   lake_buffer bytes;
   lki_buffer_init(&bytes, env, (size_t)1 << 20);
   lki_id id;
   lki_random(env, &id, sizeof id);
   lake_status s = lki_schema_new(env, options, id, &schema, err);
   if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
+  if (s == LAKE_OK && out != NULL) {
+    s = make_handle(store, false, schema, &ns, err);
+    schema = NULL;
+  }
   if (s != LAKE_OK) goto done;
   s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, lki_buffer_view(&bytes), deadline, err);
   if (s != LAKE_OK) {
@@ -90,10 +96,12 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
     }
   }
   if (s == LAKE_OK && out != NULL) {
-    s = make_handle(store, owns_store, schema, out, err);
-    schema = NULL;
+    ns->owns_store = owns_store;
+    *out = ns;
+    ns = NULL;
   }
 done:
+  lake_namespace_close(ns);
   lki_buffer_free(&bytes);
   lki_schema_free(schema);
   lki_schema_free(found);

@@ -1,6 +1,7 @@
 /* The consumer's I/O threads: keep the window in front of the caller filled, within the byte budget, and look for new
  * manifest versions only when the window runs past the one that is known. The step that the caller needs next is
  * always admitted, however small the budget. */
+#include "base/planted.h"
 #include "client/consumer.h"
 #include "format/names.h"
 #include <inttypes.h>
@@ -169,6 +170,7 @@ static void fill_locked(lake_consumer *c, lki_slot *slot) {
     lake_deadline deadline = {lki_after_ns(c->env, LKI_STORE_CALL_NS)};
     (void)lki_consumer_fetch_locked(c, slot, deadline);
     if (slot->stage != LKI_SLOT_FETCHING) return;
+    if (LKI_PLANTED(RETRY_MOVES_ON) && slot->step + 1 < c->synced.view->next_step) slot->step++;
     const uint64_t until_ns =
         lki_after_ns(c->env, backoff_ns / 2 + (uint64_t)((double)(backoff_ns / 2) * lki_random_unit(c->env)));
     if (backoff_ns < (uint64_t)5 * 1000 * 1000 * 1000) backoff_ns *= 2;
@@ -183,7 +185,7 @@ void lki_consumer_io_main(void *arg) {
   while (!c->synced.closing) {
     const uint64_t step = c->synced.fetch;
     uint64_t wake_ns = LKI_NEVER;
-    if (step < c->synced.deliver + c->window) {
+    if (step < c->synced.deliver + c->window + LKI_PLANTED(RING_OVERRUN)) {
       if (step < c->synced.view->next_step) {
         lki_slot *slot = &c->synced.slots[step % c->window];
         *slot = (lki_slot){.stage = LKI_SLOT_FETCHING, .step = step};

@@ -2,6 +2,7 @@
  * and one commit thread, all around one lock. A TGB keeps its seq from append to commit; nothing accepted is dropped
  * while the producer lives, and what was not committed when it dies is invisible and will be made again from the
  * committed offset. */
+#include "base/planted.h"
 #include "client/producer.h"
 #include "format/names.h"
 #include <inttypes.h>
@@ -61,29 +62,37 @@ static lake_producer *new_producer(lake_namespace *ns, const char *id, const lak
   return p;
 }
 
-/* Claims the next epoch; fills resume from the manifest that was written. */
+/* Claims the next epoch; fills resume from the manifest that was written. The threads are there already, idle. */
 static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer_resume *resume, lake_error *err) {
   char owner[LKI_OWNER_BYTES_MAX];
   lki_owner_text(owner, sizeof owner);
   snprintf(p->writer, sizeof p->writer, "%s %s", p->id, owner);
   lki_change change = {.kind = LKI_CHANGE_CLAIM, .producer_id = p->id, .owner = owner};
   lki_commit_result result;
+  if (LKI_PLANTED(RESUME_BEFORE_CLAIM)) (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
+  lki_manifest *before = LKI_PLANTED(RESUME_BEFORE_CLAIM) ? lki_log_view(p->ns->log) : NULL;
   lake_status s = lki_log_commit(p->ns->log, &change, p->writer, deadline, &result, err);
   if (s == LAKE_OK) {
     const lki_producer_entry *e = &result.manifest->producers[lki_manifest_find_producer(result.manifest, p->id)];
     memset(resume, 0, sizeof *resume);
     resume->epoch = e->epoch;
+    if (before != NULL && lki_manifest_find_producer(before, p->id) >= 0)
+      e = &before->producers[lki_manifest_find_producer(before, p->id)];
     resume->seq = e->next_seq;
+    if (LKI_PLANTED(SEQ_REUSED) && resume->seq > 0) resume->seq--;
     resume->offset = e->offset;
     resume->state_bytes = e->state.bytes;
     if (e->state.bytes > 0) memcpy(resume->state, e->state.data, e->state.bytes);
-    p->epoch = e->epoch;
-    p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = e->next_seq;
+    lki_lock(p->env, p->synced.lock);
+    p->epoch = resume->epoch;
+    p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = resume->seq;
     p->synced.last_offset = e->offset;
     p->synced.policy.active = lki_manifest_active_producers(result.manifest);
+    lki_unlock(p->env, p->synced.lock);
   } else {
     lki_error_prefix(err, "producer %s at %s", p->id, lki_store_url(p->ns->store));
   }
+  lki_manifest_release(before);
   lki_manifest_release(result.manifest);
   return s;
 }
@@ -114,14 +123,14 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
                     id != NULL ? id : "");
   lake_producer *p = new_producer(ns, id, &o, &policy);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "producer %s: out of memory", id);
-  s = claim(p, deadline, &at, err);
+  /* The claim comes last: it fences whoever had the id, and may not be followed by a failure. */
+  if (start_threads(p, o.upload_threads))
+    s = claim(p, deadline, &at, err);
+  else
+    s = lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
   if (s != LAKE_OK) {
-    free_producer(p);
-    return s;
-  }
-  if (!start_threads(p, o.upload_threads)) {
     lake_producer_close(p);
-    return lki_fail(err, LAKE_NOMEM, "producer %s: threads cannot be started; check ulimit -u and memory", id);
+    return s;
   }
   if (resume != NULL) *resume = at;
   *out = p;
@@ -236,7 +245,7 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
   const uint64_t trouble_before = p->synced.trouble_count;
   p->synced.flush_waiters++;
   lki_broadcast(p->env, p->synced.work);
-  while (p->synced.committed < target) {
+  while (p->synced.committed < target && !(LKI_PLANTED(FLUSH_AT_DURABLE) && p->synced.durable_end >= target)) {
     if (p->synced.fatal.status != LAKE_OK) {
       lki_error_copy(err, &p->synced.fatal);
       s = p->synced.fatal.status;
@@ -253,7 +262,7 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
       const lake_error *trouble = &p->synced.trouble;
       s = trouble->status == LAKE_OK ? LAKE_TIMEOUT : trouble->status;
       lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not committed yet at the deadline (%" PRIu64
-               " not yet durable); they stay, flush again%s%s", p->id, target - p->synced.committed,
+               " not yet durable); they stay: try again%s%s", p->id, target - p->synced.committed,
                p->synced.durable_end < target ? target - p->synced.durable_end : 0,
                trouble->status != LAKE_OK ? "; cause: " : "", trouble->status != LAKE_OK ? trouble->text : "");
       break;

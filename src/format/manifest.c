@@ -1,6 +1,7 @@
 /* The manifest codec: docs/format/manifest.md. Pure; a decoded manifest has one reference and belongs to the
  * caller. Steps and versions are written relative to each other, so that a commit stays as long at 10^6 steps
  * as at 10^3. */
+#include "base/planted.h"
 #include "format/descriptor.h"
 #include "format/envelope.h"
 #include "format/names.h"
@@ -73,7 +74,7 @@ lake_status lki_manifest_encode(lake_env *env, const lki_manifest *manifest, lak
   lki_writer writer;
   lki_buffer_init(&body, env, LKI_MANIFEST_BYTES_MAX);
   lki_writer_init(&writer, &body);
-  lake_status s = lki_manifest_check(manifest, err);
+  lake_status s = LKI_PLANTED_BLIND ? LAKE_OK : lki_manifest_check(manifest, err);
   if (s == LAKE_OK) s = check_texts(manifest, err);
   if (s == LAKE_OK) s = put_body(env, manifest, &writer, err);
   if (s == LAKE_OK && writer.status != LAKE_OK)
@@ -197,7 +198,7 @@ lake_status lki_manifest_decode(lake_env *env, lake_bytes bytes, const lki_id *n
   if (s == LAKE_OK) s = get_steps(env, &reader, what, m, err);
   if (s == LAKE_OK) s = get_quarantine(&reader, what, m, err);
   if (s == LAKE_OK && lki_reader_left(&reader) != 0) s = lki_fail_damaged(what, "bytes after its end", err);
-  if (s == LAKE_OK && (s = lki_manifest_check(m, err)) != LAKE_OK) lki_error_prefix(err, "%s", what);
+  if (s == LAKE_OK && !LKI_PLANTED_BLIND && (s = lki_manifest_check(m, err)) != LAKE_OK) lki_error_prefix(err, "%s", what);
   if (s == LAKE_OK) {
     *out = m;
     m = NULL;

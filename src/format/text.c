@@ -41,7 +41,7 @@ lake_status lki_json_seal_check(lake_bytes bytes, const char *what, lake_error *
     snprintf(seal, sizeof seal, SEAL_FORMAT, lki_checksum(bytes.data, checked, 0));
     if (memcmp((const char *)bytes.data + checked, seal, SEAL_BYTES) == 0) return LAKE_OK;
   }
-  return lki_fail(err, LAKE_CORRUPT, "%s: \"check\" does not match: damaged, or changed by hand; restore it",
+  return lki_fail(err, LAKE_CORRUPT, "%s: \"check\" does not match: damaged, or changed by hand",
                   what);
 }
 

@@ -2,6 +2,7 @@
  * and say truly what came of it. A reply is never believed where it could be about an earlier try of one's own: the
  * name is read back and the unique attempt id compared. Nothing is deleted here, whatever the outcome. */
 #include "base/buffer.h"
+#include "base/planted.h"
 #include "format/names.h"
 #include "log/state.h"
 #include <inttypes.h>
@@ -50,11 +51,15 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
   lake_error local = LAKE_ERROR_INIT;
   lake_status s = lki_log_load(log, candidate->version, deadline, &found, &local);
   const bool missing = s == LAKE_NOTFOUND;
+  if (LKI_PLANTED(CONTENT_IS_IDENTITY) && s == LAKE_OK && found->next_step == candidate->next_step &&
+      found->sealed == candidate->sealed && strcmp(found->writer, candidate->writer) == 0)
+    found->attempt = candidate->attempt;
   if (s == LAKE_OK || missing) s = check_alive(log, candidate, deadline, err);
   else lki_error_copy(err, &local);
   if (s == LAKE_OK && missing) s = LAKE_NOTFOUND;
   if (s == LAKE_OK && !lki_id_equal(found->attempt, candidate->attempt)) {
     s = lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " was won by %s", found->version, found->writer);
+    if (LKI_PLANTED(STALE_REBASE)) log->synced.view->version = found->version, log->synced.view->attempt = found->attempt;
     lki_log_advance(log, found);
   }
   lki_manifest_release(found);
@@ -78,8 +83,17 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
   bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
   for (;;) {
     lake_error back = LAKE_ERROR_INIT;
-    lake_status s = lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
+    lake_status s = LKI_PLANTED(RETRY_OVERWRITES) && doubtful
+                        ? lki_store_put(log->store, name, bytes, deadline, &cause)
+                        : lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
     if (result->attempt_count++ == 0) result->put_ns = lki_now_ns(log->env) - begin_ns;
+    if (LKI_PLANTED(ALIVE_UNCHECKED_AFTER_CREATE) && s == LAKE_OK) return LAKE_OK;
+    if (LKI_PLANTED(TAKEN_IS_OURS) && s == LAKE_EXISTS && doubtful) return LAKE_OK;
+    if (LKI_PLANTED(TAKEN_IS_LOST) && s == LAKE_EXISTS) return lki_fail(err, LAKE_AGAIN, "planted");
+    if (LKI_PLANTED(UNDECIDED_IS_TAKEN) && s == LAKE_UNCERTAIN) return lki_fail(err, LAKE_AGAIN, "planted");
+    if (LKI_PLANTED(UNCERTAIN_IS_DONE) && s == LAKE_UNCERTAIN) return LAKE_OK;
+    if (LKI_PLANTED(UNCERTAIN_IS_FAILED) && s == LAKE_UNCERTAIN) return lki_fail(err, LAKE_UNAVAILABLE, "planted");
+    if (LKI_PLANTED(UNCERTAIN_IS_UNDONE) && s == LAKE_UNCERTAIN) (void)lki_store_remove(log->store, name, deadline, err);
     if (!doubtful && is_refusal(s)) {
       lki_error_copy(err, &cause);
       return s;
@@ -91,6 +105,7 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
       lki_error_copy(err, &back);
       return LAKE_AGAIN;
     }
+    if (LKI_PLANTED(MISSING_IS_LOST) && s == LAKE_NOTFOUND) return lki_fail(err, LAKE_AGAIN, "planted");
     if (s != LAKE_NOTFOUND) cause = back;
     if (s == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
     uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
@@ -99,7 +114,7 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
     if (wait_ns < 1000u * 1000 * 1000) wait_ns *= 2;
   }
   return lki_fail(err, LAKE_UNCERTAIN,
-                  "it is not known whether %s was written (%s); nothing was undone, commit or flush again to settle it",
+                  "it is not known whether %s was written (%s); nothing was undone: try again to settle it",
                   name, cause.text);
 }
 
@@ -135,6 +150,7 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
   lki_sealing sealing = {0};
   lki_stamp stamp = {.namespace_id = log->schema->namespace_id, .writer = writer};
   lki_random(log->env, &stamp.attempt, sizeof stamp.attempt);
+  if (LKI_PLANTED(ATTEMPT_ID_OF_WRITER)) memset(&stamp.attempt, 0, sizeof stamp.attempt), memcpy(&stamp.attempt, writer, 2);
 
   lki_lock(log->env, log->synced.lock);
   const bool opened = log->synced.opened;

@@ -2,6 +2,7 @@
  * are dense, so "v exists and v+1 does not" finds the end; what was found is believed only above the boundary. A LIST
  * is made only by an opener that finds its hint old. Errors leave the view where it was. */
 #include "base/buffer.h"
+#include "base/planted.h"
 #include "format/names.h"
 #include "log/state.h"
 #include "store/checked.h"
@@ -24,7 +25,7 @@ static lake_status check_manifest(void *ctx, lake_bytes bytes, const lake_object
   lake_status s = lki_manifest_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &manifest, err);
   if (s != LAKE_OK) return s;
   if (manifest->version != c->version) {
-    s = lki_fail(err, LAKE_CORRUPT, "it holds version %" PRIu64 "; restore the object", manifest->version);
+    s = lki_fail(err, LAKE_CORRUPT, "it holds version %" PRIu64, manifest->version);
     lki_manifest_release(manifest);
     return s;
   }
@@ -176,6 +177,7 @@ static lake_status accept_or_jump(lki_log *log, lki_manifest *manifest, lake_dea
   bool dead = false;
   lake_status s = lki_log_is_dead(log, manifest->version, deadline, &dead, err);
   if (s != LAKE_OK) return s;
+  if (LKI_PLANTED(ALIVE_UNCHECKED_AFTER_LOAD)) dead = false;
   if (dead) return lki_log_jump(log, deadline, err);
   lki_log_advance(log, manifest);
   return LAKE_OK;
@@ -185,6 +187,7 @@ static lake_status accept_or_jump(lki_log *log, lki_manifest *manifest, lake_dea
 static lake_status nothing_at(lki_log *log, uint64_t version, lake_deadline deadline, lake_error *err) {
   bool dead = false;
   lake_status s = lki_log_is_dead(log, version, deadline, &dead, err);
+  if (LKI_PLANTED(MISSING_IS_NOTHING_NEW)) dead = false;
   return s == LAKE_OK && dead ? lki_log_jump(log, deadline, err) : s;
 }
 
@@ -227,8 +230,10 @@ static lake_status look(lki_log *log, uint64_t from, manner how, lake_deadline d
     s = accept_or_jump(log, manifest, deadline, err);
   else if (s == LAKE_NOTFOUND) /* the hint lied, or reclaim went by meanwhile */
     s = lki_log_jump(log, deadline, err);
-  else
+  else {
+    if (s == LAKE_CORRUPT) lki_error_prefix(&local, "the newest version cannot be read");
     lki_error_copy(err, &local);
+  }
   lki_manifest_release(manifest);
   return s;
 }

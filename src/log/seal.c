@@ -5,6 +5,7 @@
  * segment's name is made of its content, so two writers that seal the same run write the same object, and a rebase
  * finds the work done. */
 #include "base/checksum.h"
+#include "base/planted.h"
 #include "format/names.h"
 #include "log/state.h"
 #include "store/checked.h"
@@ -50,6 +51,7 @@ static lake_status write_segment(lki_log *log, const lki_segment *segment, uint6
     ref->checksum = lki_checksum(bytes.data, bytes.bytes, 0);
     char name[LKI_NAME_BYTES];
     lki_name_segment(name, ref);
+    if (LKI_PLANTED(SEGMENT_NOT_DURABLE)) remember_sealed(log, ref);
     s = lki_store_put(log->store, name, lki_buffer_view(&bytes), deadline, err);
   }
   lki_buffer_free(&bytes);
@@ -68,7 +70,7 @@ static bool build_dictionary(lki_segment *segment, const lki_manifest *base) {
       segment->producer_ids[segment->producer_count] = base->producers[d->producer].id;
       index_of[d->producer] = ++segment->producer_count;
     }
-    d->producer = index_of[d->producer] - 1;
+    d->producer = LKI_PLANTED(SEGMENT_ID_MIXED) ? segment->producer_count - 1 : index_of[d->producer] - 1;
   }
   return true;
 }
@@ -81,7 +83,8 @@ static lake_status seal_tail(lki_log *log, const lki_manifest *base, uint32_t at
   segment->namespace_id = log->schema->namespace_id;
   segment->first_step = base->tail_first_step + at;
   segment->step_count = segment->descriptor_count = count;
-  segment->descriptors = lki_arena_copy(&segment->arena, &base->tail[at], sizeof *base->tail * count);
+  segment->descriptors = lki_arena_copy(&segment->arena, &base->tail[at + LKI_PLANTED(SEAL_SHIFTED)],
+                                        sizeof *base->tail * count);
   if (segment->descriptors == NULL || !build_dictionary(segment, base)) goto done;
   s = write_segment(log, segment, base->version, deadline, ref, err);
 done:
@@ -175,6 +178,7 @@ static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref 
     memmove(&children[first + 1], &children[first + fold_count], sizeof *children * (n - first - fold_count));
     n -= fold_count - 1;
   }
+  if (LKI_PLANTED(ROOT_FORGETS_CHILD)) n--;
   lki_segment *fresh = NULL;
   if (s == LAKE_OK) s = write_parent(log, children, n, version, deadline, root_ref, &fresh, err);
   if (s == LAKE_OK) keep_root(log, root_ref, fresh);
@@ -207,7 +211,7 @@ lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena 
     refs[0] = root_ref;
     count = 1;
   }
-  sealing->tail_drop = run_count * run;
+  sealing->tail_drop = run_count * run + (LKI_PLANTED(SEAL_DROPS_ONE) && run_count > 0);
   sealing->segment_count = count;
   sealing->segments = refs;
   return LAKE_OK;
@@ -225,14 +229,14 @@ static lake_status check_segment(void *ctx, lake_bytes bytes, const lake_object_
   segment_check *c = ctx;
   const lki_segment_ref *ref = c->ref;
   if (bytes.bytes != ref->object_bytes || lki_checksum(bytes.data, bytes.bytes, 0) != ref->checksum)
-    return lki_fail(err, LAKE_CORRUPT, "it is not the segment that the manifest refers to; restore the object");
+    return lki_fail(err, LAKE_CORRUPT, "it is not the segment that the manifest refers to");
   lki_segment *segment = NULL;
   lake_status s = lki_segment_decode(c->log->env, bytes, &c->log->schema->namespace_id, c->name, &segment, err);
   if (s != LAKE_OK) return s;
   if (segment->level != ref->level || segment->first_step != ref->first_step ||
       segment->step_count != ref->step_count) {
     lki_segment_release(segment);
-    return lki_fail(err, LAKE_CORRUPT, "it does not cover the steps that the manifest says; restore the object");
+    return lki_fail(err, LAKE_CORRUPT, "it does not cover the steps that the manifest says");
   }
   c->segment = segment;
   return LAKE_OK;

@@ -2,6 +2,7 @@
  * is carried over but the change itself, so a rebase can neither lose nor repeat what others committed. Pure. */
 #include "model/change.h"
 #include "base/env.h"
+#include "base/planted.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static bool copy_base(lki_manifest *next, const lki_manifest *base, const lki_se
     *p = base->producers[i];
     p->id = copy_text(arena, p->id);
     p->owner = copy_text(arena, p->owner);
+    if (LKI_PLANTED(RETIRED_IS_FORGOTTEN) && p->retired) p->next_seq = p->offset = p->state.bytes = 0;
     p->state.data = lki_arena_copy(arena, p->state.data, p->state.bytes);
     if (p->id == NULL || p->owner == NULL || p->state.data == NULL) return false;
   }
@@ -62,7 +64,8 @@ static lake_status own_entry(const lki_manifest *base, const lki_change *change,
                     "producer %s: epoch %" PRIu64 " is not in manifest version %" PRIu64
                     "; the claim that was committed is gone",
                     change->producer_id, change->epoch, base->version);
-  if (base->producers[i].epoch > change->epoch) return fenced(&base->producers[i], change->epoch, err);
+  if (base->producers[i].epoch > change->epoch && !LKI_PLANTED(NOT_FENCED) && !LKI_PLANTED(EPOCH_ADOPTED))
+    return fenced(&base->producers[i], change->epoch, err);
   *index = (uint32_t)i;
   return LAKE_OK;
 }
@@ -78,7 +81,7 @@ static lake_status apply_claim(lki_manifest *next, const lki_change *change, lak
     next->producers[i].state.data = "";
   }
   lki_producer_entry *p = &next->producers[i];
-  p->epoch++;
+  if (!LKI_PLANTED(CLAIM_KEEPS_EPOCH) || p->epoch == 0) p->epoch++;
   p->retired = false;
   p->last_version = next->version;
   p->owner = copy_text(&next->arena, change->owner);
@@ -92,16 +95,21 @@ static lake_status apply_append(lki_manifest *next, const lki_change *change, ui
                     "producer %s: seq %" PRIu64 " offset %" PRIu64 " cannot follow seq %" PRIu64 " offset %" PRIu64,
                     p->id, change->first_seq, change->offset, p->next_seq, p->offset);
   /* What an earlier attempt of this writer already made visible is skipped; the rest follows on. */
-  for (uint64_t skip = p->next_seq - change->first_seq; skip < change->descriptor_count; skip++) {
+  uint64_t skip = p->next_seq - change->first_seq;
+  if (LKI_PLANTED(REBASE_REPEATS)) skip = 0;
+  if (LKI_PLANTED(REBASE_SKIPS_ONE) && p->last_version < next->version - 1) skip++;
+  for (; skip < change->descriptor_count; skip++) {
     lki_descriptor *d = &next->tail[next->tail_count];
     if (!lki_descriptor_copy(&next->arena, &change->descriptors[skip], d))
       return lki_fail(err, LAKE_NOMEM, "out of memory for a manifest");
     d->producer = index;
+    if (LKI_PLANTED(EPOCH_ADOPTED)) d->epoch = p->epoch;
     next->tail_count++;
     next->next_step++;
     p->next_seq++;
   }
-  p->offset = change->offset;
+  if (!LKI_PLANTED(OFFSET_LEFT_BEHIND)) p->offset = change->offset;
+  if (LKI_PLANTED(STATE_LEFT_BEHIND) && p->state.bytes > 0) return LAKE_OK;
   p->state.bytes = change->state.bytes;
   p->state.data = lki_arena_copy(&next->arena, change->state.data, change->state.bytes);
   p->retired = false;
@@ -150,7 +158,7 @@ static lake_status precheck(const lki_manifest *base, const lki_change *change, 
   }
   if (change->kind == LKI_CHANGE_SEAL && base->sealed) return LAKE_EXISTS;
   if (change->kind == LKI_CHANGE_TRIM) return precheck_trim(base, change, err);
-  if (base->sealed && change->kind != LKI_CHANGE_RETIRE)
+  if (base->sealed && change->kind != LKI_CHANGE_RETIRE && !LKI_PLANTED(SEALED_TAKES_APPENDS))
     return lki_fail(err, LAKE_END, "the stream was sealed at %" PRIu64 " steps; nothing can be appended",
                     base->next_step);
   return LAKE_OK;
@@ -188,8 +196,8 @@ lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lk
   case LKI_CHANGE_TRIM: apply_trim(next, change->first_live_step); break;
   default: s = lki_fail(err, LAKE_INTERNAL, "unknown change %d", (int)change->kind);
   }
-  if (s == LAKE_OK) s = lki_manifest_check(next, err);
-  if (s == LAKE_OK) s = lki_manifest_check_successor(base, next, err);
+  if (s == LAKE_OK && !LKI_PLANTED_BLIND) s = lki_manifest_check(next, err);
+  if (s == LAKE_OK && !LKI_PLANTED_BLIND) s = lki_manifest_check_successor(base, next, err);
   if (s == LAKE_OK) {
     *out = next;
     next = NULL;

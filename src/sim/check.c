@@ -11,6 +11,13 @@
 #include <string.h>
 
 #define PINS_MAX 256
+#define CLAIMS_MAX 4096
+#define REFS_MAX 512 /* segment refs that wait to be checked */
+
+typedef struct told_claim {
+  char id[LKI_PRODUCER_ID_BYTES_MAX + 1];
+  uint64_t epoch;
+} told_claim;
 
 struct lki_check {
   lki_world *world;
@@ -20,6 +27,10 @@ struct lki_check {
   lki_manifest *truth; /* the newest genuine manifest; version 0 at first */
   lki_true_step *steps;
   size_t step_capacity;
+  told_claim claims[CLAIMS_MAX];
+  uint32_t claim_count;
+  uint64_t *segments; /* checksums of those that were compared with the steps */
+  size_t segment_count, segment_capacity;
   uint64_t pins[PINS_MAX];
   uint32_t pin_count;
   uint64_t digest;
@@ -55,15 +66,114 @@ static void check_durable(lki_check *c, const lki_manifest *m) {
     const lki_descriptor *d = &m->tail[step - m->tail_first_step];
     char name[LKI_NAME_BYTES];
     lki_name_tgb(name, m->producers[d->producer].id, d->epoch, d->seq);
-    if (!lki_simstore_has(c->store, name))
+    lake_bytes body = {NULL, 0};
+    if (!lki_simstore_peek(c->store, name, &body))
       lki_check_fail(c, "I2: version %" PRIu64 " makes step %" PRIu64 " visible but %s is not there", m->version, step,
                      name);
+    else if (body.bytes != d->object_bytes)
+      lki_check_fail(c, "I2: version %" PRIu64 " says that %s has %" PRIu64 " bytes; it has %zu", m->version, name,
+                     d->object_bytes, body.bytes);
   }
-  for (uint32_t i = 0; i < m->segment_count; i++) {
+}
+
+static bool is_checked(lki_check *c, uint64_t checksum) {
+  for (size_t i = 0; i < c->segment_count; i++)
+    if (c->segments[i] == checksum) return true;
+  if (c->segment_count == c->segment_capacity) {
+    c->segment_capacity = c->segment_capacity > 0 ? c->segment_capacity * 2 : 64;
+    c->segments = realloc(c->segments, c->segment_capacity * sizeof *c->segments);
+    if (c->segments == NULL) abort();
+  }
+  c->segments[c->segment_count++] = checksum;
+  return false;
+}
+
+/* I3: what was sealed says of each step what the truth says. */
+static void check_sealed_steps(lki_check *c, const lki_segment *segment, const char *name) {
+  for (uint32_t i = 0; i < segment->descriptor_count; i++) {
+    const lki_descriptor *d = &segment->descriptors[i];
+    const uint64_t step = segment->first_step + i;
+    const char *id = segment->producer_ids[d->producer];
+    const lki_true_step *t = &c->steps[step];
+    if (step >= c->truth->next_step)
+      lki_check_fail(c, "I3: %s seals step %" PRIu64 ", which is not committed", name, step);
+    else if (strcmp(id, lki_check_producer_id(c, t->producer)) != 0 || d->epoch != t->epoch || d->seq != t->seq)
+      lki_check_fail(c, "I3: %s says that step %" PRIu64 " is %s/%" PRIu64 "/%" PRIu64 ", the truth is %s/%" PRIu64
+                     "/%" PRIu64, name, step, id, d->epoch, d->seq, lki_check_producer_id(c, t->producer), t->epoch,
+                     t->seq);
+  }
+}
+
+/* I2 and I3 of everything sealed that a manifest can reach and that was not looked at before. */
+static void check_segments(lki_check *c, const lki_manifest *m) {
+  lki_segment_ref waiting[REFS_MAX];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < m->segment_count && count < REFS_MAX; i++) waiting[count++] = m->segments[i];
+  while (count > 0) {
+    const lki_segment_ref ref = waiting[--count];
+    if (is_checked(c, ref.checksum)) continue;
     char name[LKI_NAME_BYTES];
-    lki_name_segment(name, &m->segments[i]);
-    if (!lki_simstore_has(c->store, name))
-      lki_check_fail(c, "I2: version %" PRIu64 " refers to %s, which is not there", m->version, name);
+    lki_name_segment(name, &ref);
+    lake_bytes body = {NULL, 0};
+    lki_segment *segment = NULL;
+    lake_error err = LAKE_ERROR_INIT;
+    if (!lki_simstore_peek(c->store, name, &body)) {
+      lki_check_fail(c, "I2: version %" PRIu64 " reaches %s, which is not there", m->version, name);
+      continue;
+    }
+    if (lki_segment_decode(c->env, body, NULL, name, &segment, &err) != LAKE_OK) {
+      lki_check_fail(c, "I3: %s", err.text);
+      continue;
+    }
+    if (segment->first_step != ref.first_step || segment->step_count != ref.step_count)
+      lki_check_fail(c, "I3: %s does not cover the steps that its reference says", name);
+    check_sealed_steps(c, segment, name);
+    for (uint32_t i = 0; i < segment->child_count && count < REFS_MAX; i++) waiting[count++] = segment->children[i];
+    lki_segment_release(segment);
+  }
+}
+
+/* I3 and I4 without the library's paired check: the truth's order only grows, and each producer's epoch and seq go on
+ * where the truth has them. */
+static void check_grows(lki_check *c, const lki_manifest *m) {
+  const lki_manifest *t = c->truth;
+  if (m->next_step < t->next_step || (t->sealed && (m->next_step != t->next_step || !m->sealed)))
+    lki_check_fail(c, "I3: version %" PRIu64 " has %" PRIu64 " steps after %" PRIu64 "%s", m->version, m->next_step,
+                   t->next_step, t->sealed ? " of a sealed stream" : "");
+  uint64_t end = m->segment_count > 0 ? m->segments[0].first_step : m->tail_first_step;
+  for (uint32_t i = 0; i < m->segment_count; i++)
+    end = m->segments[i].first_step == end ? end + m->segments[i].step_count : UINT64_MAX;
+  bool whole = end == m->tail_first_step && end <= t->next_step && end + m->tail_count == m->next_step &&
+               m->producer_count >= t->producer_count;
+  for (uint32_t i = 0; i < m->tail_count; i++) whole = whole && m->tail[i].producer < m->producer_count;
+  if (!whole) {
+    lki_check_fail(c, "I3: version %" PRIu64 " lost steps or producers: segments to %" PRIu64 ", tail of %u from %" PRIu64
+                   ", %" PRIu64 " steps in all, %u producers after %u", m->version, end, m->tail_count,
+                   m->tail_first_step, m->next_step, m->producer_count, t->producer_count);
+    return;
+  }
+  for (uint64_t step = m->tail_first_step; step < t->next_step && step < m->next_step; step++) {
+    const lki_descriptor *d = &m->tail[step - m->tail_first_step];
+    if (d->producer != c->steps[step].producer || d->epoch != c->steps[step].epoch || d->seq != c->steps[step].seq)
+      lki_check_fail(c, "I3: version %" PRIu64 " changed step %" PRIu64, m->version, step);
+  }
+  for (uint32_t i = 0; i < m->producer_count; i++) {
+    const lki_producer_entry *now = &m->producers[i];
+    const bool known = i < t->producer_count;
+    uint64_t seq = known ? t->producers[i].next_seq : 0;
+    const uint64_t epoch = known ? t->producers[i].epoch : 0;
+    for (uint64_t step = t->next_step; step < m->next_step; step++) {
+      const lki_descriptor *d = &m->tail[step - m->tail_first_step];
+      if (d->producer != i) continue;
+      if (d->seq != seq || d->epoch != now->epoch)
+        lki_check_fail(c, "I4: version %" PRIu64 " commits %s/%" PRIu64 "/%" PRIu64 ", the truth calls for %" PRIu64
+                       "/%" PRIu64, m->version, now->id, d->epoch, d->seq, now->epoch, seq);
+      seq++;
+    }
+    if (now->next_seq != seq || now->epoch < epoch || now->epoch > epoch + 1 ||
+        (known && strcmp(now->id, t->producers[i].id) != 0))
+      lki_check_fail(c, "I4: version %" PRIu64 " has %s at epoch %" PRIu64 " seq %" PRIu64 ", the truth at %" PRIu64
+                     " and %" PRIu64, m->version, now->id, now->epoch, now->next_seq, epoch, seq);
   }
 }
 
@@ -95,13 +205,17 @@ static void manifest_written(lki_check *c, uint64_t version, const char *key, la
   lake_error err = LAKE_ERROR_INIT;
   lki_manifest *m = NULL;
   lake_status s = lki_manifest_decode(c->env, body, NULL, key, &m, &err);
+  if (s == LAKE_OK) check_grows(c, m);
   if (s == LAKE_OK) s = lki_manifest_check_successor(c->truth, m, &err);
   if (s != LAKE_OK) {
     lki_check_fail(c, "I3/I4: %s", err.text);
+  }
+  if (lki_check_violation(c) != NULL) {
     lki_manifest_release(m);
     return;
   }
   check_durable(c, m);
+  check_segments(c, m);
   add_steps(c, m);
   lki_manifest_release(c->truth);
   c->truth = m;
@@ -163,6 +277,7 @@ void lki_check_free(lki_check *c) {
   lki_manifest_release(c->truth);
   lake_env_close(c->env);
   free(c->steps);
+  free(c->segments);
   free(c);
 }
 
@@ -175,6 +290,26 @@ const char *lki_check_producer_id(const lki_check *c, uint32_t producer) { retur
 uint64_t lki_check_committed(const lki_check *c, const char *id) {
   int64_t i = lki_manifest_find_producer(c->truth, id);
   return i >= 0 ? c->truth->producers[i].next_seq : 0;
+}
+
+uint64_t lki_check_epoch(const lki_check *c, const char *id) {
+  int64_t i = lki_manifest_find_producer(c->truth, id);
+  return i >= 0 ? c->truth->producers[i].epoch : 0;
+}
+
+void lki_check_claimed(lki_check *c, const char *id, uint64_t epoch, uint64_t seq) {
+  for (uint32_t i = 0; i < c->claim_count; i++)
+    if (c->claims[i].epoch == epoch && strcmp(c->claims[i].id, id) == 0)
+      lki_check_fail(c, "I4: two processes were told that they hold epoch %" PRIu64 " of %s", epoch, id);
+  if (c->claim_count < CLAIMS_MAX) {
+    told_claim *told = &c->claims[c->claim_count++];
+    snprintf(told->id, sizeof told->id, "%s", id);
+    told->epoch = epoch;
+  }
+  const uint64_t true_epoch = lki_check_epoch(c, id), true_seq = lki_check_committed(c, id);
+  if (true_epoch < epoch || (true_epoch == epoch && true_seq != seq))
+    lki_check_fail(c, "I4: %s was told epoch %" PRIu64 " and seq %" PRIu64 ", the truth is %" PRIu64 " and %" PRIu64,
+                   id, epoch, seq, true_epoch, true_seq);
 }
 
 void lki_check_acknowledged(lki_check *c, const char *id, uint64_t epoch, uint64_t seq_begin, uint64_t seq_end) {

@@ -30,6 +30,11 @@ const lki_true_step *lki_check_step(const lki_check *check, uint64_t step);
 uint64_t lki_check_committed(const lki_check *check, const char *id);
 const char *lki_check_producer_id(const lki_check *check, uint32_t producer);
 
+/* The epoch that the truth has for a producer id; 0: none. */
+uint64_t lki_check_epoch(const lki_check *check, const char *id);
+
+/* A producer was told that it holds `epoch` and goes on at `seq` (I4): no other was told that epoch. */
+void lki_check_claimed(lki_check *check, const char *id, uint64_t epoch, uint64_t seq);
 /* A producer was told that all its seqs below seq_end are committed, under `epoch` since seq_begin (I5). */
 void lki_check_acknowledged(lki_check *check, const char *id, uint64_t epoch, uint64_t seq_begin, uint64_t seq_end);
 /* A consumer was given a step that says who made it (I3). */

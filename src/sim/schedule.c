@@ -2,6 +2,7 @@
  * to the checkers. */
 #include "sim/schedule.h"
 #include "base/error.h"
+#include "base/planted.h"
 #include "client/namespace.h"
 #include "format/names.h"
 #include "sim/check.h"
@@ -113,6 +114,7 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
     return s == LAKE_END;
   }
   check_resume(role, &resume);
+  lki_check_claimed(sc->check, role->id, resume.epoch, resume.seq);
   uint64_t seq = resume.seq, told = resume.seq;
   while (s == LAKE_OK || s == LAKE_TIMEOUT || s == LAKE_UNCERTAIN || s == LAKE_UNAVAILABLE) {
     if (seq < role->goal) {
@@ -235,13 +237,14 @@ static void reclaim_once(scenario *sc, lki_process *p, lake_namespace *ns) {
   lake_deadline deadline = in(p, 60 * SECOND);
   if (lki_log_refresh(ns->log, deadline, NULL, &err) != LAKE_OK) return;
   lki_manifest *view = lki_log_view(ns->log);
-  const uint64_t blocks = view->version / sc->version_block;
+  const uint64_t blocks = view->version / sc->version_block + (LKI_PLANTED(RECLAIM_TAKES_NEWEST) ? 2 : 0);
   lki_manifest_release(view);
   if (blocks < 2) return;
   old_names *old = lki_new(ns->env, sizeof *old);
   old->below = (blocks - 1) * sc->version_block;
   lake_status s = LAKE_OK;
-  for (uint64_t b = 0; b < blocks - 1 && s == LAKE_OK; b++) s = lki_log_raise(ns->log, b, deadline, &err);
+  for (uint64_t b = 0; b < blocks - 1 && s == LAKE_OK && !LKI_PLANTED(RECLAIM_BEFORE_MARK); b++)
+    s = lki_log_raise(ns->log, b, deadline, &err);
   if (s == LAKE_OK) s = lki_store_list(ns->store, LKI_NAME_MANIFEST_PREFIX, NULL, take_old, old, deadline, &err);
   for (uint32_t i = 0; i < old->count && s == LAKE_OK; i++)
     s = lki_store_remove(ns->store, old->names[i], deadline, &err);
@@ -256,6 +259,46 @@ static void reclaimer_main(lki_process *p, void *arg) {
     nap(p, 20 * SECOND);
     reclaim_once(sc, p, ns);
   }
+  lake_namespace_close(ns);
+  lake_store_close(store);
+}
+
+/* --- the auditor: what the log tells of each attempt (I5), with claims of an id that nobody else uses --- */
+
+static void audit(scenario *sc, lki_process *p, lake_namespace *ns) {
+  static const char id[] = "audit";
+  const lki_change change = {.kind = LKI_CHANGE_CLAIM, .producer_id = id, .owner = "audit"};
+  lake_status s = LAKE_OK;
+  uint64_t known = 0;   /* claims that were told to have been made */
+  bool certain = true;
+  while (s != LAKE_END) {
+    nap(p, 3 * SECOND);
+    if (certain && lki_check_epoch(sc->check, id) != known)
+      lki_check_fail(sc->check, "I5: an attempt was told not to be committed, and is: epoch %" PRIu64 " instead of "
+                     "%" PRIu64, lki_check_epoch(sc->check, id), known);
+    lake_error err = LAKE_ERROR_INIT;
+    lki_commit_result result;
+    const uint64_t patience_ns = SECOND / 16 + lki_random_u64(ns->env) % (8 * SECOND >> 3 * (lki_random_u64(ns->env) % 3));
+    s = lki_log_try(ns->log, &change, id, in(p, patience_ns), &result, &err);
+    if (s == LAKE_OK) {
+      const uint64_t epoch = result.manifest->producers[lki_manifest_find_producer(result.manifest, id)].epoch;
+      if (lki_check_epoch(sc->check, id) != epoch || (certain && epoch != known + 1))
+        lki_check_fail(sc->check, "I5: the auditor was told that it claimed epoch %" PRIu64 " after %" PRIu64
+                       "; the truth is %" PRIu64, epoch, known, lki_check_epoch(sc->check, id));
+      known = epoch;
+      certain = true;
+    }
+    if (s == LAKE_UNCERTAIN) certain = false;
+    if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "auditor: %s", err.text);
+    lki_manifest_release(result.manifest);
+  }
+}
+
+static void auditor_main(lki_process *p, void *arg) {
+  scenario *sc = arg;
+  lake_store *store = NULL;
+  lake_namespace *ns = open_ns(sc, p, &store);
+  audit(sc, p, ns);
   lake_namespace_close(ns);
   lake_store_close(store);
 }
@@ -331,7 +374,8 @@ static void strike(scenario *sc) {
     start_role(sc, role);
   } else if (roll < 8) {
     if (!lki_process_paused(p)) pause_for(sc, p, lki_rng_below(&sc->rng, 90 * SECOND));
-    if (!is_consumer(sc, role)) start_role(sc, role); /* a supervisor takes it for dead: now it is a zombie */
+    if (!is_consumer(sc, role) && lki_rng_below(&sc->rng, 2) == 0)
+      start_role(sc, role); /* a supervisor takes it for dead: now it is a zombie */
   } else if (!is_consumer(sc, role)) {
     start_role(sc, role); /* two live processes, one producer id */
   }
@@ -361,21 +405,26 @@ static bool has_live(const scenario *sc, const void *role) {
   return false;
 }
 
+static void seal(scenario *sc) {
+  if (sc->sealing) return;
+  sc->sealing = true;
+  start(sc, "sealer", sealer_main, sc, NULL);
+}
+
+static void seal_early(void *arg) { seal(arg); }
+
 /* After healing: starts what is missing, seals when all is in. */
 static void tend(void *arg) {
   scenario *sc = arg;
   bool all_in = true;
-  for (uint32_t i = 0; sc->healed && i < sc->id_count; i++) {
+  for (uint32_t i = 0; sc->healed && !sc->sealing && i < sc->id_count; i++) {
     if (lki_check_committed(sc->check, sc->ids[i].id) >= sc->ids[i].goal) continue;
     all_in = false;
     if (!has_live(sc, &sc->ids[i])) start_role(sc, &sc->ids[i]);
   }
   for (uint32_t i = 0; sc->healed && i < sc->consumer_count; i++)
     if (!sc->consumers[i].ended && !has_live(sc, &sc->consumers[i])) start_role(sc, &sc->consumers[i]);
-  if (sc->healed && all_in && !sc->sealing) {
-    sc->sealing = true;
-    start(sc, "sealer", sealer_main, sc, NULL);
-  }
+  if (sc->healed && all_in) seal(sc);
   lki_world_at(sc->world, lki_world_now_ns(sc->world) + SECOND, tend, sc);
 }
 
@@ -384,6 +433,7 @@ static void begin(void *arg) {
   for (uint32_t i = 0; i < sc->id_count; i++) start_role(sc, &sc->ids[i]);
   for (uint32_t i = 0; i < sc->consumer_count; i++) start_role(sc, &sc->consumers[i]);
   start(sc, "reclaimer", reclaimer_main, sc, NULL);
+  start(sc, "auditor", auditor_main, sc, NULL);
   if (!sc->options->calm) lki_simstore_set_faults(sc->store, &sc->faults);
 }
 
@@ -440,6 +490,8 @@ bool lki_schedule_run(uint64_t seed, const lki_schedule_options *options, lki_sc
   sc->weather_ends_ns = begin_ns + draw_between(&sc->rng, 5, 60) * SECOND;
   lki_world_at(sc->world, begin_ns, begin, sc);
   if (!sc->options->calm) lki_world_at(sc->world, begin_ns + SECOND, weather, sc);
+  if (!sc->options->calm && lki_rng_below(&sc->rng, 8) == 0) /* among writers that are not done */
+    lki_world_at(sc->world, begin_ns + lki_rng_below(&sc->rng, sc->weather_ends_ns - begin_ns), seal_early, sc);
   lki_world_at(sc->world, sc->weather_ends_ns, heal, sc);
   lki_world_at(sc->world, sc->weather_ends_ns, tend, sc);
   report->switches = lki_world_run(sc->world, begin_ns + 3600 * SECOND, over, sc);

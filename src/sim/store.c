@@ -167,7 +167,9 @@ static void send_later(lki_simstore *s, const char *key, lake_bytes body, uint64
                 .cost_bytes = cost_bytes, .if_absent = if_absent};
   DL_APPEND(s->flights, f);
   if (body.bytes > 0) memcpy(f->data, body.data, body.bytes);
-  const uint64_t delay_ns = lki_rng_below(lki_world_rng(s->world), s->faults.late_ns_max + 1);
+  lki_rng *rng = lki_world_rng(s->world);
+  const uint64_t max_ns = s->faults.late_ns_max >> (4 * lki_rng_below(rng, 3)); /* some only just too late */
+  const uint64_t delay_ns = lki_rng_below(rng, max_ns + 1);
   lki_world_at(s->world, lki_world_now_ns(s->world) + delay_ns, land, f);
 }
 
@@ -195,7 +197,7 @@ static bool travel(lki_simstore *s, uint64_t bytes, bool slow, lake_deadline dea
   double ns = (double)s->model.base_ns / 2;
   if (s->model.bytes_per_s > 0) ns += (double)bytes / s->model.bytes_per_s * 1e9;
   if (s->model.jitter > 0) ns *= 1 + s->model.jitter * lki_rng_unit(rng);
-  if (slow) ns += (double)lki_rng_below(rng, s->faults.late_ns_max + 1);
+  if (slow) ns += (double)lki_rng_below(rng, 2 * s->faults.late_ns_max + 1);
   const uint64_t until_ns = lki_world_now_ns(s->world) + (uint64_t)ns;
   const bool in_time = until_ns <= deadline.at_ns;
   lki_world_sleep_until(s->world, in_time ? until_ns : deadline.at_ns);
@@ -423,6 +425,13 @@ lake_status lki_simstore_connect(lki_simstore *s, lki_process *process, lake_sto
 
 void lki_simstore_set_entries(lki_simstore *s, uint64_t count) { s->entries = count; }
 bool lki_simstore_has(lki_simstore *s, const char *key) { return find(s, key) != NULL; }
+
+bool lki_simstore_peek(lki_simstore *s, const char *key, lake_bytes *body) {
+  const object *o = find(s, key);
+  if (o != NULL) *body = (lake_bytes){o->data, o->bytes};
+  return o != NULL;
+}
+
 uint64_t lki_simstore_object_count(lki_simstore *s) { return s->object_count; }
 const lki_sim_counts *lki_simstore_counts(const lki_simstore *s) { return &s->counts; }
 

@@ -26,7 +26,7 @@ typedef struct lki_sim_faults {
   unsigned late;        /* a write: UNCERTAIN, and applied up to late_ns_max later */
   unsigned duplicate;   /* a write: done, and applied once more later */
   unsigned undecided;   /* a conditional put: 409, nothing done, UNCERTAIN */
-  unsigned slow;        /* takes up to late_ns_max longer */
+  unsigned slow;        /* takes up to twice late_ns_max longer: past the caller's patience, now and then */
   uint64_t late_ns_max;
 } lki_sim_faults;
 
@@ -53,6 +53,8 @@ lake_status lki_simstore_connect(lki_simstore *store, lki_process *process, lake
 /* How many TGBs the newest manifest lists, where entry_bytes prices them. */
 void lki_simstore_set_entries(lki_simstore *store, uint64_t count);
 bool lki_simstore_has(lki_simstore *store, const char *key);
+/* An object as it stands, borrowed until the next write; false: there is none. For checkers: costs nothing. */
+bool lki_simstore_peek(lki_simstore *store, const char *key, lake_bytes *body);
 uint64_t lki_simstore_object_count(lki_simstore *store);
 const lki_sim_counts *lki_simstore_counts(const lki_simstore *store);
 /* One line an applied or answered operation; NULL: none. */

@@ -311,6 +311,7 @@ static const lki_env_ops sim_ops = {
 lki_world *lki_world_new(uint64_t seed) {
   lki_world *w = calloc(1, sizeof *w);
   if (w == NULL) return NULL;
+  lki_owner_fix("simulated"); /* a host's name and pid would make histories differ */
   w->rng.state = seed;
   w->now_ns = 1000000000u; /* not 0, which means "never" in places */
   w->pool = lki_fiber_pool_new();

@@ -11,7 +11,8 @@
  * on failure it leaves nothing behind. */
 typedef lake_status lki_check_fn(void *ctx, lake_bytes bytes, const lake_object_info *info, lake_error *err);
 
-/* Gets into `buffer`, whose content is replaced by each try, and checks. The check's text is prefixed with the key. */
+/* Gets into `buffer`, whose content is replaced by each try, and checks. CORRUPT names URL and key once (the check's
+ * text may begin with the key or not) and ends in what to do. */
 lake_status lki_store_get_checked(lake_store *store, const char *key, lake_range range, lake_buffer *buffer,
                                   lki_check_fn *check, void *ctx, lake_deadline deadline, lake_error *err);
 

@@ -205,6 +205,8 @@ lake_status lki_file_root(lki_file_store *fs, bool create, int *fd, lake_error *
   }
   lki_unlock(fs->env, fs->lock);
   if (root_fd < 0) {
+    if (e == ENOENT && create)
+      return lki_fail(err, LAKE_NOTFOUND, "the store's folder cannot be made there; choose another place");
     if (e == ENOENT) return lki_fail(err, LAKE_NOTFOUND, "no such object: the store's folder does not exist");
     if (e == ENOTDIR) return lki_fail(err, LAKE_INVALID, "the store's path is a file; name a folder");
     return lki_file_fail(err, e,

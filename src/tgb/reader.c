@@ -29,7 +29,7 @@ static lake_status check_footer(void *ctx, lake_bytes bytes, const lake_object_i
   footer_check *c = ctx;
   const lki_descriptor *d = c->tgb->descriptor;
   if (info->object_bytes != d->object_bytes)
-    return lki_fail(err, LAKE_CORRUPT, "it has %" PRIu64 " bytes, its descriptor says %" PRIu64 "; restore the object",
+    return lki_fail(err, LAKE_CORRUPT, "it has %" PRIu64 " bytes, its descriptor says %" PRIu64,
                     info->object_bytes, d->object_bytes);
   lki_tgb_footer footer;
   lake_status s = lki_tgb_footer_decode(c->env, bytes, d->object_bytes, c->name, c->arena, &footer, err);
@@ -37,7 +37,7 @@ static lake_status check_footer(void *ctx, lake_bytes bytes, const lake_object_i
   if (footer.epoch != d->epoch || footer.seq != d->seq || footer.slice_count != d->slice_count ||
       !lki_id_equal(footer.namespace_id, *c->tgb->namespace_id) ||
       strcmp(footer.producer_id, c->tgb->producer_id) != 0)
-    return lki_fail(err, LAKE_CORRUPT, "it is another TGB's object; restore the object");
+    return lki_fail(err, LAKE_CORRUPT, "it is another TGB's object");
   *c->footer = footer;
   return LAKE_OK;
 }

@@ -40,6 +40,9 @@ fails_json 2 INVALID usage lake frobnicate --json
 ok lake init file:ns
 run sh -c 'lake ls file:ns >/dev/full'
 is $code 5 "a full device"
-grep -q "writing to stdout" err.log || die "a full device is not named"
+grep -q "^lake ls: writing to stdout: No space left on device; the output is cut short$" err.log || die "a full device is not named"
 lake feed text --create file:t --id a --seq-len 8 /usr/share/common-licenses/Apache-2.0 >/dev/null
+run sh -c 'lake ls file:t >/dev/full' # more than one buffer: the error is not the last call's
+is $code 5 "a full device"
+grep -q "^lake ls: writing to stdout: .*; the output is cut short$" err.log || die "a full device is not named"
 ok bash -c 'set -o pipefail; lake ls file:t --json | head -1'

@@ -49,4 +49,8 @@ echo '{"tensor":[]}' >bad.json
 fails 2 "member 'tensor' is unknown" lake init file:bad --schema bad.json
 fails 2 "URL" lake init
 fails_json 9 UNSUPPORTED unsupported lake init s3x://bucket/x --json
+fails 2 "mem:foo: a mem: store lives and ends with one process" lake init mem:foo
+fails_json 2 INVALID usage lake init mem:foo --json
+for c in ls inspect verify seal reclaim; do fails 2 "mem:foo: a mem: store" lake $c mem:foo; done
+fails 3 "file:/proc/foo: lakestream.json: the store's folder cannot be made there" lake init file:/proc/foo
 [ ! -e bad ] || die "a command that failed created something"

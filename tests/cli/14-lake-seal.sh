@@ -5,9 +5,9 @@ echo "some text to feed" >t.txt
 ok lake init file:ns --text-seq-len 8
 ok lake feed text file:ns t.txt --id a --limit-tgbs 1
 ok lake seal file:ns --json
-is "$(json 'j["sealed"], j["step_count"]')" "(True, '1')" sealed
+is "$(json 'j["sealed"], j["step_count"], j["url"]')" "(True, '1', 'file:$PWD/ns')" sealed
 ok lake seal file:ns
-grep -q "sealed file:ns at 1 step" out.log || die text
+grep -q "^sealed file:$PWD/ns at 1 step$" out.log || die text
 ok lake ls file:ns --json
 is "$(json 'j["sealed"], j["next_step"]')" "(True, '1')" ls
 find ns -type f | sort >before

@@ -15,7 +15,9 @@ for option in $(tr -d '\\' <"$page" | grep -o -- '--[a-z][a-z-]*' | sort -u); do
   [ "$option" = --version ] || grep -q -e "$option\b" all.txt || die "lake.1 names $option, which is no option"
 done
 if command -v man >/dev/null && command -v tbl >/dev/null; then
-  MANWIDTH=100 man --warnings -E UTF-8 -l "$page" >page.txt 2>warnings.txt || die "man"
-  [ ! -s warnings.txt ] || die "man complains: $(cat warnings.txt)"
+  for width in 80 100; do
+    MANWIDTH=$width man --warnings -E UTF-8 -l "$page" >page.txt 2>warnings.txt || die "man"
+    [ ! -s warnings.txt ] || die "man complains at $width columns: $(cat warnings.txt)"
+  done
   grep -q "transient" page.txt || die "no table of exit codes"
 fi

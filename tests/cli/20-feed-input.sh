@@ -36,7 +36,7 @@ is "$(json 'j["document_count"], j["skipped_count"], j["replaced_count"]')" "('2
 is "$(tgb documents rep a)" '["caf\ufffd", "ok"]' "replaced"
 run lake feed text file:field in/bad/m.jsonl --create --id a --seq-len 8 --field body
 is "$(tgb documents field a)" '["b"]' "--field"
-for i in $(seq 30); do echo nonsense; done >many.jsonl
+{ for i in $(seq 30); do echo nonsense; done; echo '{"text":"sense"}'; } >many.jsonl
 run lake feed text file:many many.jsonl --create --id a --seq-len 8
 is "$(wc -l <err.log)" 11 "warnings have an end"
 grep -q "30 skipped" out.log || die "but are counted"

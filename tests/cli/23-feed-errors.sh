@@ -17,6 +17,7 @@ fails 2 "neither a file nor a folder" lake feed text file:none /dev/null --id a 
 fails 2 "the index counts from 0" lake feed text file:none t.txt --id a --index 2 --count 2 --create --seq-len 8
 fails 2 "--tail cut: choose pad or drop" lake feed text file:none t.txt --id a --tail cut
 fails 2 "--rate fast" lake feed text file:none t.txt --id a --rate fast
+fails 2 "mem:none: a mem: store" lake feed text mem:none t.txt --id a --create --seq-len 8
 [ ! -e none ] || die "something was created"
 
 ok lake init file:ns --mesh 2x2 --rows 2 --text-seq-len 16
@@ -36,6 +37,30 @@ fails_json 2 INVALID usage lake feed text file:near t.txt --id a --json
 # Namespace and flags that fit: with and without saying them again.
 ok lake feed text file:ns t.txt --id a --create --seq-len 16 --rows 2 --mesh 2x2
 ok lake feed text file:ns t.txt --id b
+
+ok lake init file:one --tensor tokens:u16:8
+fails 2 "its schema has 1 tensor and the text feeder makes 5" lake feed text file:one t.txt --id a
+ok lake feed text file:ns t.txt --id b
+grep -q "^b: 0 TGBs fed, next is 1 (end); nothing to commit; " out.log || die "summary of a start with nothing to do"
+
+# A link that leads nowhere is named and passed over; an input of which nothing can be used is refused.
+mkdir links
+echo "some text" >links/a.txt
+ln -s nowhere links/b.txt
+ln -s c.txt links/c.txt
+run lake feed text file:ns links --id l
+is "$code $(cat err.log)" "0 lake feed: warning: skipped links/b.txt: a symbolic link that leads to no file
+lake feed: warning: skipped links/c.txt: a symbolic link that leads to no file" "links that lead nowhere"
+grep -q "^l: 1 TGB fed, next is 1 (end); .* 1 document, 0 skipped$" out.log || die "summary"
+fails 3 "links/b.txt" lake feed text file:ns links/b.txt --id m
+printf '\377\376\n' >bytes.txt
+run lake feed text file:ns bytes.txt --id s
+is $code 2 "nothing but skipped documents"
+is "$(tail -1 err.log)" "lake feed: not one usable document: all 1 of s were skipped (see the warnings); give another input or other options" "text"
+ok lake ls file:ns --producers --json
+is "$(json '[p["retired"] for p in j["producers"] if p["id"] == "s"]')" "[False]" "not finished"
+ok lake feed text file:ns bytes.txt --id s2 --index 1 --count 2
+ok lake feed text file:ns bytes.txt --id s3 --invalid replace
 
 # A damaged input: what was fed before it stays, the error names the file, and a repaired file goes on.
 mkdir in
@@ -65,3 +90,18 @@ wait $old || code=$?
 is $code 4 "the fenced feeder"
 is "$(wc -l <old.err)" 1 "one line"
 ok lake verify file:fence
+
+# A start that is refused fences nobody: the feeder of that id that runs goes on and drains.
+mkdir calm
+lake feed text file:calm long.txt --create --id a --seq-len 64 --rate 50 >old.out 2>old.err &
+old=$!
+committed() { lake ls file:calm --json 2>/dev/null | python3 -c 'import json,sys; print(json.load(sys.stdin)["next_step"])' 2>/dev/null || echo 0; }
+while [ "$(committed)" -lt 1 ]; do kill -0 $old || die "gone: $(cat old.err)"; sleep 0.01; done
+fails 2 "other options" lake feed text file:calm long.txt --id a --document-max 999999
+fails 2 "the input of a changed" lake feed text file:calm t.txt --id a
+kill -TERM $old
+code=0
+wait $old || code=$?
+is "$code $(cat old.err)" "0 " "the feeder that ran while another start was refused"
+ok lake ls file:calm --producers --json
+is "$(json 'j["producers"][0]["epoch"]')" 1 "epochs claimed"

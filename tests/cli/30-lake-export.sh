@@ -63,12 +63,58 @@ fails 2 "only $steps steps are committed" lake export file:ns x.h5 --to 99999
 fails 2 "range is empty" lake export file:ns x.h5 --from 4 --to 3
 fails 3 "no namespace at" lake export file:nowhere x.h5
 fails 2 "is not a file" lake export file:ns /dev/null
-run lake export file:ns no/such/folder/x.h5
-[ $code -ne 0 ] || die "a missing folder"
+fails 3 "no/such/folder/x.h5: not created: its folder does not exist" lake export file:ns no/such/folder/x.h5
+fails_json 3 NOTFOUND notfound lake export file:ns no/such/folder/x.h5 --json
+mkdir closed
+chmod 755 . && chmod 555 closed
+as_user=
+if [ "$(id -u)" -eq 0 ]; then as_user="setpriv --reuid 65534 --clear-groups"; fi
+if $as_user lake --version >/dev/null 2>&1; then
+  fails 8 "closed/x.h5: not created: not permitted" $as_user lake export file:ns closed/x.h5
+fi
+# A disk that fills up at any point: one line, 5, nothing left, no crash.
+for limit in 1 4 16 40; do
+  fails 5 "x.h5: not written: above the limit on the size of a file" bash -c "ulimit -f $limit; exec lake export file:ns x.h5"
+done
+is "$(ls | grep -c '^x')" 0 "files after a limit"
+cat >full.sh <<'S'
+set -eu
+mount -t tmpfs -o size=$1 tmpfs full
+code=0
+lake export file:ns full/x.h5 || code=$?
+[ -z "$(ls full)" ] || echo "left: $(ls full)" >&2
+exit $code
+S
+mkdir full
+if unshare -m sh -c 'mount -t tmpfs tmpfs full' 2>/dev/null; then
+  for size in 4k 8k 32k 64k; do
+    fails 5 "full/x.h5: not written: the disk is full" unshare -m sh full.sh $size
+  done
+  is "$(ls full)" "" "only the other mount was written to"
+fi
+# Told to stop while it writes: one line, nothing left, and the end that the signal means. A signal sent before the
+# start waits for the first moment at which the program looks for one, and that is when the file is there.
+for signal in INT TERM; do
+  code=0
+  python3 - $signal <<'P' >out.log 2>err.log || code=$?
+import os, signal, sys
+number = getattr(signal, "SIG" + sys.argv[1])
+signal.signal(number, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+os.kill(os.getpid(), number)
+os.execvp("lake", ["lake", "export", "file:ns", "x.h5"])
+P
+  is $code $((128 + $(kill -l $signal))) "exit on SIG$signal"
+  is "$(cat err.log)" "lake export: stopped by SIG$signal; x.h5 was not written" "text"
+  is "$(ls | grep -c '^x')" 0 "files after SIG$signal"
+done
 key=$(lake inspect file:ns --step 3 | python3 -c 'import json,sys; print(json.load(sys.stdin)["key"])')
 cp -r ns bad
 truncate -s 400 "bad/$key"
 fails 6 "step 3" lake export file:bad x.h5
+grep -q "$key: .*; restore the object$" err.log || die "no remedy"
+is "$(grep -o "$key" err.log | wc -l)" 1 "names of the object"
+fails 6 "$key: no footer ends here (wrong magic): truncated, or not a TGB; restore the object" lake inspect file:bad --step 3
 ls | grep -q '^x' && die "a failed export left something: $(ls)"
 
 # All dtypes as they come, and raw slices.

@@ -89,7 +89,7 @@ curl/ src/store/
 openssl/ src/store/
 zstd src/format/|tests/
 cjson/ src/base/json\.[ch]:
-hdf5 launcher/lake/export_hdf5\.c:|tests/
+hdf5 launcher/lake/export_(hdf5|disk)\.[ch]:|tests/
 mpi\.h hpc/|include/lakestream/mpi\.h:|docs/examples/|tests/
 xxhash src/base/checksum\.c:|tests/|docs/examples/
 zlib launcher/lake/|tests/

@@ -52,7 +52,7 @@ planted launcher/lake/b.c '#include <cjson/cJSON.h>' 'its door is src/base/json'
 planted src/store/b.c '#include <zstd.h>' 'its door is src/format/'
 planted src/client/b.c '# include <mpi.h>' 'its door is hpc/'
 planted launcher/lake/b.c '#include <curl/curl.h>' 'its door is src/store/'
-planted launcher/lake/b.c '#include <hdf5.h>' 'its door is launcher/lake/export_hdf5'
+planted launcher/lake/b.c '#include <hdf5.h>' 'its door is launcher/lake/export_'
 planted src/format/b.c '#include <xxhash.h>' 'its door is src/base/checksum'
 planted src/format/b.c '#include <zlib.h>' 'its door is launcher/lake/'
 for call in 'time(NULL)' 'clock_gettime(c, \&t)' 'getenv("A")' 'malloc(1)' 'free(p)' 'usleep(1)' 'rand()' \

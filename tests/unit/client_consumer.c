@@ -222,7 +222,10 @@ static void test_damage(void **state) {
     for (int again = 0; again < 3; again++) {
       assert_status(lake_consumer_next(c, test_deadline(env), &batch, &err), LAKE_CORRUPT, &err);
       assert_non_null(strstr(err.text, "rank (d=0,c=0) step 3"));
-      assert_non_null(strstr(err.text, name));
+      char *at = strstr(err.text, name);
+      assert_non_null(at);
+      assert_null(strstr(at + 1, name));
+      assert_non_null(strstr(at, "; restore the object"));
       assert_null(batch.handle);
     }
     assert_ok(lki_store_put(ns->store, name, lki_buffer_view(&good), test_deadline(env), &err), &err);

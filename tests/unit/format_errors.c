@@ -94,7 +94,7 @@ static void not_json(void **state) {
   bytes.bytes = strlen(text);
   assert_status(lki_namespace_decode(env, bytes, "lakestream.json", &schema, &err), LAKE_CORRUPT, &err);
   assert_string_equal(err.text,
-                      "lakestream.json: \"check\" does not match: damaged, or changed by hand; restore it");
+                      "lakestream.json: \"check\" does not match: damaged, or changed by hand");
 }
 
 static void expect_manifest(lake_buffer *object, size_t bytes, lake_status want, const char *want_text) {

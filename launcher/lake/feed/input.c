@@ -309,7 +309,8 @@ lake_status lki_input_open(const char *const *paths, size_t path_count, const lk
   lake_status s = LAKE_OK;
   if (in->field == NULL || in->block == NULL) s = lki_fail(err, LAKE_NOMEM, "no memory for the input");
   if (s == LAKE_OK)
-    s = lki_list_build(paths, path_count, LKI_INPUT_DEPTH_MAX, LKI_INPUT_FILE_COUNT_MAX, &in->list, err);
+    s = lki_list_build(paths, path_count, LKI_INPUT_DEPTH_MAX, LKI_INPUT_FILE_COUNT_MAX, options->warn,
+                       options->ctx, &in->list, err);
   if (s == LAKE_OK && in->list.count == 0)
     s = lki_fail(err, LAKE_INVALID, "input: not one file in %s%s", path_count > 0 ? paths[0] : "the empty list",
                  path_count > 1 ? " and the other paths" : "");

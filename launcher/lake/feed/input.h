@@ -22,7 +22,7 @@ typedef struct lki_input_options {
   uint64_t index;       /* of this feeder */
   uint64_t count;       /* of feeders */
   size_t document_bytes_max; /* 0: LKI_INPUT_DOCUMENT_BYTES_MAX; a longer document is skipped */
-  void (*warn)(void *ctx, const char *line); /* one call per document skipped; NULL: none */
+  void (*warn)(void *ctx, const char *line); /* one call per document or link skipped; NULL: none */
   void *ctx;
 } lki_input_options;
 

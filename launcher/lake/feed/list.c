@@ -16,6 +16,8 @@ typedef struct walk {
   lki_list *list;
   size_t count_max, depth, depth_max;
   level *levels;
+  lki_list_warn_fn *warn;
+  void *ctx;
   char path[8192];
 } walk;
 
@@ -53,6 +55,13 @@ static lake_status push(walk *w, size_t path_bytes, lake_error *err) {
   return LAKE_OK;
 }
 
+/* One link that leads nowhere is no reason to feed nothing at all. */
+static void pass_over(const walk *w) {
+  char line[600];
+  snprintf(line, sizeof line, "skipped %.500s: a symbolic link that leads to no file", w->path);
+  if (w->warn != NULL) w->warn(w->ctx, line);
+}
+
 static lake_status visit(walk *w, const char *name, lake_error *err) {
   size_t base = w->levels[w->depth - 1].path_bytes, name_bytes = strlen(name);
   bool slash = base > 0 && w->path[base - 1] != '/';
@@ -63,7 +72,11 @@ static lake_status visit(walk *w, const char *name, lake_error *err) {
   struct stat st;
   if (lstat(w->path, &st) != 0) return fail_errno(err, w->path, errno);
   if (S_ISDIR(st.st_mode)) return push(w, base + slash + name_bytes, err);
-  if (S_ISLNK(st.st_mode) && stat(w->path, &st) != 0) return fail_errno(err, w->path, errno);
+  if (S_ISLNK(st.st_mode) && stat(w->path, &st) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return fail_errno(err, w->path, errno);
+    pass_over(w);
+    return LAKE_OK;
+  }
   return S_ISREG(st.st_mode) ? add_file(w, w->path, (uint64_t)st.st_size, err) : LAKE_OK;
 }
 
@@ -101,7 +114,7 @@ static int by_path(const void *a, const void *b) {
 }
 
 lake_status lki_list_build(const char *const *paths, size_t path_count, size_t depth_max, size_t count_max,
-                           lki_list *list, lake_error *err) {
+                           lki_list_warn_fn *warn, void *ctx, lki_list *list, lake_error *err) {
   lki_list built = {0};
   lake_status s = LAKE_OK;
   walk *w = calloc(1, sizeof *w);
@@ -114,6 +127,8 @@ lake_status lki_list_build(const char *const *paths, size_t path_count, size_t d
   w->count_max = count_max;
   w->depth_max = depth_max;
   w->levels = levels;
+  w->warn = warn;
+  w->ctx = ctx;
   for (size_t i = 0; s == LAKE_OK && i < path_count; i++) s = add_path(w, paths[i], err);
   if (s != LAKE_OK) goto done;
   if (built.count > 0) qsort(built.files, built.count, sizeof *built.files, by_path);

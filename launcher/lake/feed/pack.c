@@ -35,8 +35,8 @@ lake_status lki_pack_schema(uint32_t seq_len, uint32_t c_count, lake_tensor_spec
 lake_status lki_pack_schema_fits(const lake_namespace_info *info, uint32_t *seq_len, lake_error *err) {
   static const char advice[] = "feed into a namespace made by `lake init --text-seq-len` or `lake feed text --create`";
   if (info->tensor_count != LKI_PACK_TENSOR_COUNT)
-    return lki_fail(err, LAKE_INVALID, "%s: its schema has %u tensors and the text feeder makes %d; %s", info->url,
-                    info->tensor_count, LKI_PACK_TENSOR_COUNT, advice);
+    return lki_fail(err, LAKE_INVALID, "%s: its schema has %u tensor%s and the text feeder makes %d; %s", info->url,
+                    info->tensor_count, info->tensor_count == 1 ? "" : "s", LKI_PACK_TENSOR_COUNT, advice);
   uint64_t chunk = info->tensors[0].rank == 1 ? info->tensors[0].shape[0] : 0;
   for (int i = 0; i < LKI_PACK_TENSOR_COUNT; i++) {
     const lake_tensor_spec *spec = &info->tensors[i];

@@ -3,6 +3,7 @@
 #include "feed/text.h"
 #include "base/checksum.h"
 #include "base/env.h"
+#include "client/namespace.h"
 #include "feed/input.h"
 #include "feed/pack.h"
 #include "feed/place.h"
@@ -123,16 +124,22 @@ static uint64_t config_hash(const feeder *f) {
   return lki_checksum(text, (size_t)n, 0);
 }
 
-/* Goes to where this id stopped. */
-static lake_status resume(feeder *f, lake_error *err) {
-  f->seq = f->resume.seq;
-  f->offset = f->resume.offset;
-  if (f->resume.state_bytes == 0) {
-    if (f->resume.seq == 0) return LAKE_OK;
+/* What an incarnation of this id left behind. */
+typedef struct left {
+  uint64_t seq, offset;
+  lake_bytes state; /* borrowed */
+} left;
+
+/* Goes to where this id stopped, or says why this feeder must not go on from there. */
+static lake_status resume(feeder *f, const left *l, lake_error *err) {
+  f->seq = l->seq;
+  f->offset = l->offset;
+  if (l->state.bytes == 0) {
+    if (l->seq == 0) return LAKE_OK;
     return lki_fail(err, LAKE_INVALID, "producer %s left no state; it was no text feeder: choose another --id", f->options->id);
   }
   lki_feed_place was;
-  lake_status s = lki_feed_place_parse((lake_bytes){f->resume.state, f->resume.state_bytes}, &was, err);
+  lake_status s = lki_feed_place_parse(l->state, &was, err);
   if (s != LAKE_OK) return s;
   if (was.list_hash != f->place.list_hash)
     return lki_fail(err, LAKE_INVALID,
@@ -146,6 +153,7 @@ static lake_status resume(feeder *f, lake_error *err) {
   if (s != LAKE_OK) return s;
   f->place.pass = was.pass;
   f->token = was.token;
+  f->open_document = false;
   f->pass_was_empty = was.document.ordinal == 0;
   if (was.token == 0) return LAKE_OK;
   s = lki_input_next(f->input, &f->document, err);
@@ -240,6 +248,14 @@ static void pace(feeder *f) {
   f->pace_at_ns += (uint64_t)(1e9 / f->options->rate);
 }
 
+/* An input of which all was skipped is not the one that was meant: that must not pass for a finished feeder. */
+static lake_status check_usable(const feeder *f, lake_error *err) {
+  const lki_input_counts counts = lki_input_counts_get(f->input);
+  if (f->seq > 0 || counts.document_count > 0 || counts.skipped_count == 0) return LAKE_OK;
+  return lki_fail(err, LAKE_INVALID, "not one usable document: all %" PRIu64 " of %s were skipped (see the warnings); "
+                  "give another input or other options", counts.skipped_count, f->options->id);
+}
+
 /* Appends until something ends it; f->why says what. */
 static lake_status feed(feeder *f, lake_error *err) {
   while (f->why == WHY_NONE) {
@@ -257,7 +273,11 @@ static lake_status feed(feeder *f, lake_error *err) {
       s = append(f, &appended, err);
       if (s != LAKE_OK || !appended) return s;
     }
-    if (ended) f->why = WHY_END;
+    if (ended) {
+      s = check_usable(f, err);
+      if (s != LAKE_OK) return s;
+      f->why = WHY_END;
+    }
     lki_cli_progress(f->cli, "%s: %" PRIu64 " TGBs, %" PRIu64 " documents", f->options->id, f->seq, f->offset);
   }
   return LAKE_OK;
@@ -345,6 +365,8 @@ static lake_status append_stats(const feeder *f, lki_json *json, lake_error *err
   return s;
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 static lake_status report(const feeder *f, lake_status status, lake_error *err) {
   summary m = sum_up(f);
   lake_status s = status;
@@ -358,11 +380,16 @@ static lake_status report(const feeder *f, lake_status status, lake_error *err) 
   }
   if (status != LAKE_OK) return status;
   if (f->cli->json) return lki_cli_print(f->cli, summary_json(f, &m, status, err), err);
-  printf("%s: %" PRIu64 " TGBs fed, next is %" PRIu64 " (%s); %" PRIu64 " commits of %" PRIu64
-         " attempts (%.1f %%); %" PRIu64 " bytes, %.2f MB/s; %" PRIu64 " documents, %" PRIu64 " skipped\n",
-         f->options->id, f->appended_count, f->seq, why_name(f->why, status), m.producer.commit_count,
-         m.producer.attempt_count, m.success_percent, m.store.written_bytes, m.mb_per_second, m.input.document_count,
-         m.input.skipped_count);
+  printf("%s: %" PRIu64 " TGB%s fed, next is %" PRIu64 " (%s); ", f->options->id, f->appended_count,
+         plural(f->appended_count), f->seq, why_name(f->why, status));
+  if (m.producer.attempt_count == 0)
+    printf("nothing to commit; ");
+  else
+    printf("%" PRIu64 " commit%s of %" PRIu64 " attempt%s (%.1f %%); ", m.producer.commit_count,
+           plural(m.producer.commit_count), m.producer.attempt_count, plural(m.producer.attempt_count),
+           m.success_percent);
+  printf("%" PRIu64 " bytes, %.2f MB/s; %" PRIu64 " document%s, %" PRIu64 " skipped\n", m.store.written_bytes,
+         m.mb_per_second, m.input.document_count, plural(m.input.document_count), m.input.skipped_count);
   return s;
 }
 
@@ -373,6 +400,28 @@ static void block_signals(feeder *f) {
   sigaddset(&f->signals, SIGINT);
   sigaddset(&f->signals, SIGUSR1);
   (void)sigprocmask(SIG_BLOCK, &f->signals, NULL);
+}
+
+/* Claims the epoch of the id and stands where it stopped. Claiming fences a feeder of this id that still runs, so what
+ * would be refused is found out first, on the newest manifest; the claim only repeats it if that feeder went on. */
+static lake_status claim(feeder *f, lake_error *err) {
+  const char *id = f->options->id;
+  lake_status s = lki_log_refresh(f->ns->log, lki_cli_deadline(f->cli), NULL, err);
+  if (s != LAKE_OK) return s;
+  lki_manifest *m = lki_log_view(f->ns->log);
+  const int64_t at = lki_manifest_find_producer(m, id);
+  left before = {0, 0, {NULL, 0}};
+  if (at >= 0) before = (left){m->producers[at].next_seq, m->producers[at].offset, m->producers[at].state};
+  s = resume(f, &before, err);
+  if (s != LAKE_OK) goto done;
+  lake_producer_options options = LAKE_PRODUCER_OPTIONS_INIT;
+  s = lake_producer_open(f->ns, id, &options, lki_cli_deadline(f->cli), &f->resume, &f->producer, err);
+  if (s != LAKE_OK || f->resume.seq == before.seq) goto done;
+  left now = {f->resume.seq, f->resume.offset, {f->resume.state, f->resume.state_bytes}};
+  s = resume(f, &now, err);
+done:
+  lki_manifest_release(m);
+  return s;
 }
 
 static lake_status open_all(feeder *f, lake_error *err) {
@@ -386,9 +435,7 @@ static lake_status open_all(feeder *f, lake_error *err) {
   f->place.list_hash = lki_input_hash(f->input);
   f->place.config_hash = config_hash(f);
   f->pass_was_empty = true;
-  lake_producer_options options = LAKE_PRODUCER_OPTIONS_INIT;
-  s = lake_producer_open(f->ns, o->id, &options, lki_cli_deadline(f->cli), &f->resume, &f->producer, err);
-  return s == LAKE_OK ? resume(f, err) : s;
+  return claim(f, err);
 }
 
 lake_status lki_feed_text(lki_cli *cli, const lki_feed_text_options *options, lake_error *err) {
