@@ -43,7 +43,10 @@ typedef enum lake_status {
   LAKE_INTERNAL = 16     /* a bug in Lakestream: report it with the error's text */
 } lake_status;
 
-/* Caller-owned account of one failure: a single line that says what failed, on which object, what to do. */
+/* Every function that takes a `lake_error *err` accepts NULL there; every other pointer must be valid unless its comment
+ * says otherwise.
+ *
+ * Caller-owned account of one failure: a single line that says what failed, on which object, what to do. */
 typedef struct lake_error {
   lake_status status;
   char text[500];

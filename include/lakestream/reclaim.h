@@ -29,6 +29,7 @@ typedef struct lake_reclaim_report {
   uint64_t manifest_count, manifest_bytes;   /* deleted */
   uint64_t in_flight_count, in_flight_bytes; /* TGBs and segments kept because they may yet be committed */
   uint64_t unknown_count;                    /* objects among them whose names are not Lakestream's: left alone */
+  uint64_t announcement_count, announcement_bytes; /* deleted: left by producers that did not come to withdraw them */
 } lake_reclaim_report;
 
 /** Delete what no pin needs (everything below the lowest pin of all groups), what losers and crashed producers left,

@@ -20,6 +20,7 @@ static const struct {
     {"verify", lki_cmd_verify, "check every object and every promise of a namespace"},
     {"seal", lki_cmd_seal, "end a stream"},
     {"reclaim", lki_cmd_reclaim, "delete what no checkpoint needs"},
+    {"sim", lki_cmd_sim, "simulate commit policies"},
     {"export", lki_cmd_export, "write steps into an HDF5 file"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -4,9 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define LOOK_NS_MIN ((uint64_t)1000 * 1000 * 1000)
+#define LOOK_NS_MAX ((uint64_t)10 * 1000 * 1000 * 1000)
+#define ATTEMPT_NS ((uint64_t)8 * 1000 * 1000 * 1000) /* one attempt; also what close may have to wait for */
+
 void lki_pending_free(lake_env *env, lki_pending *pending) {
   if (pending == NULL) return;
   lki_buffer_free(&pending->object);
+  lki_free(env, pending->announced);
   lki_arena_free(&pending->arena);
   lki_free(env, pending);
 }
@@ -51,6 +56,30 @@ static void build_change_locked(lake_producer *p) {
                             .state = {last->state, last->state_bytes}};
 }
 
+/* Its announcement has served; without memory for a note it stays until reclaim finds it. */
+static void withdraw_locked(lake_producer *p, lki_pending *pending) {
+  if (pending->announced == NULL) return;
+  lki_withdrawal *w = lki_alloc(p->env, sizeof *w);
+  if (w == NULL) return;
+  *w = (lki_withdrawal){p->synced.withdrawals, pending->announced};
+  pending->announced = NULL;
+  p->synced.withdrawals = w;
+}
+
+/* Removes the announcements of what is committed. Called and returns with the lock held. */
+static void withdraw_all_locked(lake_producer *p) {
+  while (p->synced.withdrawals != NULL && !p->synced.closing) {
+    lki_withdrawal *w = p->synced.withdrawals;
+    p->synced.withdrawals = w->next;
+    lki_unlock(p->env, p->synced.lock);
+    lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+    (void)lki_store_remove(p->ns->store, w->key, deadline, NULL);
+    lki_free(p->env, w->key);
+    lki_free(p->env, w);
+    lki_lock(p->env, p->synced.lock);
+  }
+}
+
 /* Drops what the manifest shows as committed. */
 static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
   int64_t i = lki_manifest_find_producer(manifest, p->id);
@@ -58,6 +87,7 @@ static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
   const uint64_t next_seq = manifest->producers[i].next_seq + LKI_PLANTED(SETTLED_ONE_TOO_MANY);
   while (p->synced.committed < next_seq && p->synced.committed < p->synced.durable_end) {
     lki_pending **slot = &p->synced.ring[p->synced.committed % p->pending_count_max];
+    withdraw_locked(p, *slot);
     lki_pending_free(p->env, *slot);
     *slot = NULL;
     p->synced.committed++;
@@ -99,27 +129,104 @@ static void conclude_locked(lake_producer *p, lake_status s, const lki_commit_re
   lki_broadcast(p->env, p->synced.progress);
 }
 
+/* What a manifest that this producer did not write shows as committed. */
+static void settle_carried_locked(lake_producer *p, const lki_manifest *view) {
+  const uint64_t before = p->synced.committed;
+  settle_locked(p, view);
+  if (p->synced.committed == before) return;
+  p->synced.stats.carried_count += p->synced.committed - before;
+  lki_broadcast(p->env, p->synced.progress);
+}
+
+/* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7), and see
+ * what others have carried meanwhile. False: nothing is left to commit. Called and returns with the lock held. */
+static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *cargo, uint64_t *looked_ns) {
+  if (p->synced.policy.active <= 1 && !p->synced.last_lost) return true;
+  lki_unlock(p->env, p->synced.lock);
+  lki_manifest *view = lki_log_view(p->ns->log);
+  if (p->carries) *cargo = lki_collect_cargo(p, view, arena); /* before the look: the fragile window stays short */
+  lki_manifest_release(view);
+  lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+  (void)lki_log_look(p->ns->log, deadline, looked_ns, NULL);
+  view = lki_log_view(p->ns->log);
+  lki_lock(p->env, p->synced.lock);
+  settle_carried_locked(p, view);
+  lki_manifest_release(view);
+  return p->synced.durable_end > p->synced.committed;
+}
+
+static uint64_t cargo_taken(const lki_manifest *before, const lki_manifest *after, uint64_t own_count) {
+  const uint64_t added = after->next_step - before->next_step;
+  return added > own_count ? added - own_count : 0;
+}
+
+/* One attempt with all that goes before it. Called and returns with the lock held. */
+static void attempt_locked(lake_producer *p) {
+  lki_arena arena;
+  lki_arena_init(&arena, p->env);
+  lki_cargo cargo = {NULL, 0};
+  uint64_t looked_ns = 0;
+  if (!look_first_locked(p, &arena, &cargo, &looked_ns)) {
+    p->synced.last_attempt_ns = lki_now_ns(p->env); /* the next own attempt is a gap away again */
+    lki_arena_free(&arena);
+    return;
+  }
+  build_change_locked(p);
+  lki_unlock(p->env, p->synced.lock);
+  lake_error err = LAKE_ERROR_INIT;
+  lki_commit_result result;
+  lake_deadline deadline = {lki_after_ns(p->env, ATTEMPT_NS)};
+  lki_manifest *base = lki_log_view(p->ns->log);
+  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, looked_ns, deadline, &result, &err);
+  lki_lock(p->env, p->synced.lock);
+  if (s == LAKE_OK && result.manifest->version == base->version + 1)
+    p->synced.stats.cargo_count += cargo_taken(base, result.manifest, p->change->descriptor_count);
+  conclude_locked(p, s, &result, &err);
+  if (s == LAKE_OK) {
+    lki_unlock(p->env, p->synced.lock);
+    lki_log_publish(p->ns->log, result.manifest);
+    lki_lock(p->env, p->synced.lock);
+  }
+  lki_manifest_release(base);
+  lki_manifest_release(result.manifest);
+  lki_arena_free(&arena);
+}
+
+/* When to see whether somebody has carried what is pending, between own attempts: so that it is settled, and its
+ * announcements are withdrawn before they pile up in everybody's listing. */
+static uint64_t next_look_locked(lake_producer *p) {
+  if (!p->carries || p->synced.policy.active <= 1 || p->synced.durable_end == p->synced.committed) return LKI_NEVER;
+  return p->synced.look_ns;
+}
+
+static void look_locked(lake_producer *p) {
+  uint64_t pause_ns = p->synced.policy.gap_ns / 8;
+  if (pause_ns < LOOK_NS_MIN) pause_ns = LOOK_NS_MIN;
+  if (pause_ns > LOOK_NS_MAX) pause_ns = LOOK_NS_MAX;
+  lki_unlock(p->env, p->synced.lock);
+  lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
+  (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
+  lki_manifest *view = lki_log_view(p->ns->log);
+  lki_lock(p->env, p->synced.lock);
+  settle_carried_locked(p, view);
+  p->synced.look_ns = lki_after_ns(p->env, pause_ns + (uint64_t)((double)pause_ns * lki_random_unit(p->env)));
+  lki_manifest_release(view);
+}
+
 void lki_producer_commit_main(void *arg) {
   lake_producer *p = arg;
   lki_lock(p->env, p->synced.lock);
   while (!p->synced.closing) {
-    const uint64_t at_ns = next_attempt_locked(p);
-    if (at_ns > lki_now_ns(p->env)) {
-      lki_wait(p->env, p->synced.work, p->synced.lock, at_ns); /* ended by upload, flush, close or the time */
-      continue;
-    }
-    build_change_locked(p);
-    const bool crowded = p->synced.policy.active > 1;
-    lki_unlock(p->env, p->synced.lock);
-    lake_error err = LAKE_ERROR_INIT;
-    lki_commit_result result;
-    lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
-    /* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7). */
-    if (crowded) (void)lki_log_refresh(p->ns->log, deadline, NULL, NULL);
-    lake_status s = lki_log_try(p->ns->log, p->change, p->writer, deadline, &result, &err);
-    lki_lock(p->env, p->synced.lock);
-    conclude_locked(p, s, &result, &err);
-    lki_manifest_release(result.manifest);
+    const uint64_t now_ns = lki_now_ns(p->env);
+    const uint64_t at_ns = next_attempt_locked(p), look_ns = next_look_locked(p);
+    if (at_ns <= now_ns)
+      attempt_locked(p);
+    else if (p->synced.withdrawals != NULL)
+      withdraw_all_locked(p);
+    else if (look_ns <= now_ns)
+      look_locked(p);
+    else /* ended by upload, flush, close or the time */
+      lki_wait(p->env, p->synced.work, p->synced.lock, at_ns < look_ns ? at_ns : look_ns);
   }
   lki_unlock(p->env, p->synced.lock);
 }

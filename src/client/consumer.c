@@ -111,7 +111,8 @@ static lake_status position(lake_consumer *c, const char *cursor_text, lake_dead
 lake_status lake_consumer_open(lake_namespace *ns, const lake_consumer_options *options, lake_deadline deadline,
                                lake_consumer **out, lake_error *err) {
   lake_consumer_options o;
-  lake_status s = lki_options_copy(&o, sizeof o, options, "lake_consumer_options", err);
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s == LAKE_OK) s = lki_options_copy(&o, sizeof o, options, "lake_consumer_options", err);
   if (s == LAKE_OK) s = check_options(ns, &o, err);
   if (s != LAKE_OK) return s;
   lake_consumer *c = new_consumer(ns, &o);
@@ -147,9 +148,9 @@ void lake_consumer_close(lake_consumer *c) {
 static lake_status timed_out_locked(lake_consumer *c, const lki_slot *slot, lake_error *err) {
   const uint64_t step = c->synced.deliver;
   if (slot->stage == LKI_SLOT_FETCHING && slot->step == step)
-    return lki_fail(err, LAKE_TIMEOUT, "%s: step %" PRIu64 " of %s is committed but its slice is not here yet%s%s; "
+    return lki_fail(err, LAKE_TIMEOUT, "%s: step %" PRIu64 " of %s is committed but its slice in %s is not here yet%s%s; "
                     "call again, or look at the store", c->rank_label, step, lki_store_url(c->ns->store),
-                    slot->error.text[0] != 0 ? "; cause: " : "", slot->error.text);
+                    slot->name[0] != 0 ? slot->name : "its object", slot->error.text[0] != 0 ? "; cause: " : "", slot->error.text);
   const lake_error *trouble = &c->synced.trouble;
   return lki_fail(err, LAKE_TIMEOUT, "%s: step %" PRIu64 " of %s is not committed yet (version %" PRIu64 " has %" PRIu64
                   " steps)%s%s; call again, or look at the producers", c->rank_label, step,
@@ -172,6 +173,13 @@ static lake_status await_locked(lake_consumer *c, lake_deadline deadline, lake_e
     if (c->synced.view->sealed && c->synced.deliver + LKI_PLANTED(END_ONE_EARLY) >= c->synced.view->next_step)
       return lki_fail(err, LAKE_END, "the stream is sealed at %" PRIu64 " steps and read to its end",
                       c->synced.view->next_step);
+    /* Nothing is left to deliver and the way on is barred for good: waiting would only hide it. */
+    const lake_status barred = c->synced.trouble.status;
+    if (!taken && (barred == LAKE_CORRUPT || barred == LAKE_UNSUPPORTED || barred == LAKE_DENIED)) {
+      lki_error_copy(err, &c->synced.trouble);
+      lki_error_prefix(err, "%s step %" PRIu64, c->rank_label, c->synced.deliver);
+      return barred;
+    }
     if (!lki_wait(c->env, c->synced.progress, c->synced.lock, deadline.at_ns) &&
         lki_deadline_passed(c->env, deadline) && slot->stage != LKI_SLOT_READY)
       return timed_out_locked(c, slot, err);
@@ -240,7 +248,7 @@ lake_status lake_consumer_next(lake_consumer *c, lake_deadline deadline, lake_ba
 void lake_consumer_release(lake_consumer *c, lake_batch *batch) {
   lki_held *held = batch->handle;
   memset(batch, 0, sizeof *batch);
-  if (held == NULL) return;
+  if (held == NULL || lki_check_process(c->env, "", NULL) != LAKE_OK) return;
   lki_lock(c->env, c->synced.lock);
   if (held->previous != NULL)
     held->previous->next = held->next;
@@ -255,6 +263,8 @@ void lake_consumer_release(lake_consumer *c, lake_batch *batch) {
 }
 
 void lake_consumer_cursor(lake_consumer *c, char text[LAKE_CURSOR_BYTES]) {
+  text[0] = 0;
+  if (lki_check_process(c->env, "", NULL) != LAKE_OK) return;
   lki_lock(c->env, c->synced.lock);
   lki_cursor cursor = {c->ns->schema->namespace_id, c->synced.deliver * c->rows_per_step, 0};
   if (LKI_PLANTED(CURSOR_AT_PREFETCH)) cursor.row = c->synced.fetch * c->rows_per_step;
@@ -264,6 +274,8 @@ void lake_consumer_cursor(lake_consumer *c, char text[LAKE_CURSOR_BYTES]) {
 }
 
 void lake_consumer_stats_get(lake_consumer *c, lake_consumer_stats *stats) {
+  memset(stats, 0, sizeof *stats);
+  if (lki_check_process(c->env, "", NULL) != LAKE_OK) return;
   lki_lock(c->env, c->synced.lock);
   *stats = c->synced.stats;
   lki_unlock(c->env, c->synced.lock);

@@ -27,6 +27,7 @@ typedef struct lki_slot {
   uint64_t step;
   uint64_t reserved_bytes; /* of the budget */
   lki_slice slice;
+  char name[LKI_NAME_BYTES]; /* of the TGB, once it is known */
   bool reported;    /* FAILED: the caller has been told */
   lake_error error; /* FAILED: final; FETCHING: the last failure that is being retried, if any */
 } lki_slot;

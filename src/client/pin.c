@@ -90,7 +90,8 @@ static lake_status check_holds(lake_namespace *ns, const lki_pin *pin, const cha
 lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint, const char *cursor_text,
                             lake_deadline deadline, lake_error *err) {
   lki_cursor cursor;
-  lake_status s = check_names(group, checkpoint, err);
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s == LAKE_OK) s = check_names(group, checkpoint, err);
   if (s == LAKE_OK) s = parse_cursor(ns, cursor_text, &cursor, err);
   if (s != LAKE_OK) return s;
   lki_pin pin = {cursor.namespace_id, cursor.row, cursor.row / rows_per_step(ns->schema), cursor.version};
@@ -170,7 +171,8 @@ lake_status lki_pin_visit(lake_namespace *ns, lki_pin_fn *fn, void *ctx, lake_de
 
 lake_status lake_pin_remove(lake_namespace *ns, const char *group, const char *checkpoint, lake_deadline deadline,
                             lake_error *err) {
-  lake_status s = check_names(group, checkpoint, err);
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s == LAKE_OK) s = check_names(group, checkpoint, err);
   if (s != LAKE_OK) return s;
   char name[LKI_NAME_BYTES];
   lki_name_pin(name, group, checkpoint);

@@ -113,6 +113,7 @@ static lake_status read_by_view_locked(lake_consumer *c, lki_slot *slot, lki_man
   *found = s == LAKE_OK;
   const uint64_t cost = s == LAKE_OK ? slice_cost(c, ref.descriptor) : 0;
   lki_lock(c->env, c->synced.lock);
+  if (s == LAKE_OK) lki_name_tgb(slot->name, ref.producer_id, ref.descriptor->epoch, ref.descriptor->seq);
   if (s == LAKE_OK && slot->reserved_bytes == 0 && !admit_locked(c, slot, cost)) s = LAKE_CANCELED;
   lki_unlock(c->env, c->synced.lock);
   if (s == LAKE_OK) {
@@ -131,7 +132,13 @@ static lake_status read_by_view_locked(lake_consumer *c, lki_slot *slot, lki_man
   }
   lki_step_ref_release(&ref);
   lki_lock(c->env, c->synced.lock);
-  if (s == LAKE_OK) slot->slice = slice;
+  if (s == LAKE_OK) {
+    slot->slice = slice;
+    /* What a compressed slice takes is known only now. */
+    const uint64_t taken = slice.view.bytes > slice.stored_bytes ? slice.view.bytes : slice.stored_bytes;
+    c->synced.used_bytes += taken - slot->reserved_bytes;
+    slot->reserved_bytes = taken;
+  }
   return s;
 }
 

@@ -26,6 +26,12 @@ static void free_producer(lake_producer *p) {
     for (uint64_t seq = p->synced.committed; seq < p->synced.next; seq++)
       lki_pending_free(env, p->synced.ring[seq % p->pending_count_max]);
   lki_free(env, p->synced.ring);
+  while (p->synced.withdrawals != NULL) {
+    lki_withdrawal *w = p->synced.withdrawals;
+    p->synced.withdrawals = w->next;
+    lki_free(env, w->key);
+    lki_free(env, w);
+  }
   lki_cond_close(env, p->synced.work);
   lki_cond_close(env, p->synced.progress);
   lki_mutex_close(env, p->synced.lock);
@@ -46,6 +52,7 @@ static lake_producer *new_producer(lake_namespace *ns, const char *id, const lak
   p->upload_bytes_max = o->upload_bytes_max;
   p->pending_count_max = o->pending_count_max;
   p->synced.policy = *policy;
+  p->carries = policy->kind == LKI_POLICY_CARRY;
   p->id = lki_strdup(env, id);
   p->upload_threads = lki_new(env, sizeof(lki_thread *) * o->upload_threads);
   p->change = lki_new(env, sizeof *p->change);
@@ -114,7 +121,8 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
   lake_producer_options o;
   lki_policy policy;
   lake_producer_resume at;
-  lake_status s = lki_options_copy(&o, sizeof o, options, "lake_producer_options", err);
+  lake_status s = lki_check_process(ns->env, "the namespace", err);
+  if (s == LAKE_OK) s = lki_options_copy(&o, sizeof o, options, "lake_producer_options", err);
   if (s == LAKE_OK) s = check_options(&o, &policy, err);
   if (s != LAKE_OK) return s;
   if (id == NULL || !lki_name_component_valid(id))
@@ -150,11 +158,17 @@ static lake_status check_slices(const lake_producer *p, const lake_bytes *slices
   if (offset < p->synced.last_offset) /* only this caller writes it */
     return lki_fail(err, LAKE_INVALID, "producer %s: offset %" PRIu64 " is before %" PRIu64, p->id, offset,
                     p->synced.last_offset);
+  if (slices == NULL || (state.data == NULL && state.bytes > 0))
+    return lki_fail(err, LAKE_INVALID, "producer %s: NULL where slices or state should be", p->id);
+  if (p->retired)
+    return lki_fail(err, LAKE_INVALID, "producer %s was retired; close it and open the id again to go on", p->id);
   uint64_t total = LKI_TGB_HEADER_BYTES + 65536;
   for (uint32_t i = 0; i < slice_count; i++) {
     if (schema->slice_bytes > 0 && slices[i].bytes != schema->slice_bytes)
       return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes, the schema says %" PRIu64, p->id, i,
                       slices[i].bytes, schema->slice_bytes);
+    if (slices[i].data == NULL && slices[i].bytes > 0)
+      return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes but no data", p->id, i, slices[i].bytes);
     if (slices[i].bytes > LKI_SLICE_BYTES_MAX)
       return lki_fail(err, LAKE_INVALID, "producer %s: slice %u has %zu bytes, too many", p->id, i, slices[i].bytes);
     total += slices[i].bytes + LKI_FRAME_TRAILER_BYTES + LAKE_TENSOR_ALIGN;
@@ -226,7 +240,7 @@ lake_status lake_producer_append(lake_producer *p, const lake_bytes *slices, uin
     item->offset = offset;
     item->state_bytes = state.bytes;
     if (state.bytes > 0) memcpy(item->state, state.data, state.bytes);
-    p->synced.upload_bytes += item->object.bytes;
+    p->synced.upload_bytes += item->object.capacity;
     p->synced.ring[seq % p->pending_count_max] = item;
     p->synced.next++;
     p->synced.last_offset = offset;
@@ -259,9 +273,11 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
     }
     if (!lki_wait(p->env, p->synced.progress, p->synced.lock, deadline.at_ns) &&
         lki_deadline_passed(p->env, deadline) && p->synced.committed < target) {
-      const lake_error *trouble = &p->synced.trouble;
+      lake_error cause = p->synced.trouble;
+      if (cause.status == LAKE_OK) lki_log_cause(p->ns->log, &cause); /* the log's lock is a leaf */
+      const lake_error *trouble = &cause;
       s = trouble->status == LAKE_OK ? LAKE_TIMEOUT : trouble->status;
-      lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not committed yet at the deadline (%" PRIu64
+      lki_fail(err, s, "producer %s: %" PRIu64 " TGBs are not known to be committed at the deadline (%" PRIu64
                " not yet durable); they stay: try again%s%s", p->id, target - p->synced.committed,
                p->synced.durable_end < target ? target - p->synced.durable_end : 0,
                trouble->status != LAKE_OK ? "; cause: " : "", trouble->status != LAKE_OK ? trouble->text : "");
@@ -280,6 +296,7 @@ lake_status lake_producer_retire(lake_producer *p, lake_deadline deadline, lake_
   lki_commit_result result;
   s = lki_log_commit(p->ns->log, &change, p->writer, deadline, &result, err);
   lki_manifest_release(result.manifest);
+  if (s == LAKE_OK || s == LAKE_EXISTS) p->retired = true;
   return s == LAKE_EXISTS ? LAKE_OK : s;
 }
 
@@ -296,6 +313,8 @@ void lake_producer_close(lake_producer *p) {
 }
 
 void lake_producer_stats_get(lake_producer *p, lake_producer_stats *stats) {
+  memset(stats, 0, sizeof *stats);
+  if (lki_check_process(p->env, "", NULL) != LAKE_OK) return;
   lki_lock(p->env, p->synced.lock);
   *stats = p->synced.stats;
   lki_unlock(p->env, p->synced.lock);

@@ -39,6 +39,19 @@ static lki_page_verdict judge_segment(void *ctx, const char *key, uint64_t objec
   return by_fate(sweep, lki_live_segment(sweep->live, &ref, sweep->version + 1), object_bytes);
 }
 
+/* An announcement has served once its TGB is committed, or can be no more. */
+static lki_page_verdict judge_announcement(void *ctx, const char *key, uint64_t object_bytes) {
+  (void)object_bytes;
+  const lki_sweep *sweep = ctx;
+  lki_announcement_key k;
+  if (!lki_name_announcement_parse(key, &k)) {
+    sweep->report->unknown_count++;
+    return LKI_PAGE_SKIP;
+  }
+  const lki_fate fate = lki_live_tgb(sweep->live, k.producer_id, k.epoch, k.seq);
+  return fate == LKI_FATE_IN_FLIGHT ? LKI_PAGE_SKIP : LKI_PAGE_TAKE;
+}
+
 /* A whole block stays behind the newest version's own, so that a reader that is a little late still finds its way
  * without a jump. */
 static lki_page_verdict judge_manifest(void *ctx, const char *key, uint64_t object_bytes) {
@@ -91,6 +104,9 @@ lake_status lki_sweep_run(const lki_sweep *sweep, lake_error *err) {
   lake_status s = sweep_prefix(sweep, "data/", judge_tgb, (tally){&r->tgb_count, &r->tgb_bytes}, err);
   if (s == LAKE_OK)
     s = sweep_prefix(sweep, "segment/", judge_segment, (tally){&r->segment_count, &r->segment_bytes}, err);
+  if (s == LAKE_OK)
+    s = sweep_prefix(sweep, LKI_NAME_ANNOUNCE_PREFIX, judge_announcement,
+                     (tally){&r->announcement_count, &r->announcement_bytes}, err);
   if (s == LAKE_OK)
     s = sweep_prefix(sweep, LKI_NAME_MANIFEST_PREFIX, judge_manifest, (tally){&r->manifest_count, &r->manifest_bytes},
                      err);

@@ -14,14 +14,18 @@ static void note_trouble_locked(lake_producer *p, const lake_error *err) {
 static void upload_locked(lake_producer *p, lki_pending *item) {
   uint64_t backoff_ns = 100u * 1000 * 1000;
   while (!p->synced.closing) {
+    const bool announces = p->carries && p->synced.policy.active > 1; /* alone there is nobody to tell */
     lki_unlock(p->env, p->synced.lock);
     lake_error err = LAKE_ERROR_INIT;
     lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
     lake_status s = lki_tgb_write(p->ns->store, p->id, p->epoch, item->seq, lki_buffer_view(&item->object), deadline,
                                   &err);
+    char *announced = s == LAKE_OK && announces ? lki_announce(p, item) : NULL;
     lki_lock(p->env, p->synced.lock);
     if (s == LAKE_OK) {
-      p->synced.upload_bytes -= item->object.bytes;
+      item->announced = announced;
+      p->synced.upload_bytes -= item->object.capacity;
+      p->synced.trouble.status = LAKE_OK;
       lki_buffer_free(&item->object);
       item->durable = true;
       lki_pending **ring = p->synced.ring;

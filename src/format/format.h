@@ -5,6 +5,7 @@
 #define LKI_FORMAT_FORMAT_H
 
 #include "model/manifest.h"
+#include "format/names.h"
 #include "model/schema.h"
 
 #define LKI_FORMAT_VERSION 1
@@ -83,6 +84,21 @@ typedef struct lki_pin {
 } lki_pin;
 lake_status lki_pin_encode(const lki_pin *pin, lake_buffer *out, lake_error *err);
 lake_status lki_pin_decode(lake_bytes bytes, const char *what, lki_pin *pin, lake_error *err);
+
+/* announcement.c: a TGB that is uploaded and not yet committed, for whoever commits next. */
+#define LKI_ANNOUNCEMENT_BYTES_MAX 4096
+typedef struct lki_announcement {
+  lki_id namespace_id;
+  const char *producer_id;
+  lki_descriptor descriptor; /* with epoch and seq; `producer` is not used */
+  uint64_t offset;
+  lake_bytes state;
+} lki_announcement;
+lake_status lki_announcement_encode(lake_env *env, const lki_announcement *announcement, lake_buffer *out,
+                                    lake_error *err);
+lake_status lki_announcement_decode(lake_env *env, lake_bytes bytes, const lki_id *namespace_id,
+                                    const struct lki_announcement_key *key, const char *what, lki_arena *arena,
+                                    lki_announcement *out, lake_error *err);
 
 /* cursor.c: "lake1-<32 hex namespace>-<row>-<version>-<8 hex check>". text has LAKE_CURSOR_BYTES. */
 typedef struct lki_cursor {

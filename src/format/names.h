@@ -4,7 +4,7 @@
 
 #include "model/manifest.h"
 
-#define LKI_NAME_BYTES 256
+#define LKI_NAME_BYTES 512
 #define LKI_NAME_NAMESPACE "lakestream.json"
 #define LKI_NAME_HINT "manifest/hint"
 #define LKI_NAME_MANIFEST_PREFIX "manifest/"
@@ -29,6 +29,17 @@ typedef struct lki_line {
 void lki_name_line(char *dst, const lki_line *line);
 bool lki_name_line_parse(const char *key, lki_line *line);
 void lki_name_pin(char *dst, const char *group, const char *checkpoint); /* watermark/<group>/<checkpoint>.json */
+
+/* announce/<producer>/<10-digit epoch>-<20-digit seq>.<body as base64url, or nothing when it is long> */
+#define LKI_NAME_ANNOUNCE_PREFIX "announce/"
+typedef struct lki_announcement_key {
+  char producer_id[LKI_PRODUCER_ID_BYTES_MAX + 1];
+  uint64_t epoch, seq;
+  unsigned char body[152];
+  size_t body_bytes; /* 0: read the object */
+} lki_announcement_key;
+void lki_name_announcement(char *dst, const char *producer_id, uint64_t epoch, uint64_t seq, lake_bytes body);
+bool lki_name_announcement_parse(const char *key, lki_announcement_key *out);
 
 /* [A-Za-z0-9._-], 1 to 64 characters, not beginning with '.'. */
 bool lki_name_component_valid(const char *text);

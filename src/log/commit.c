@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define HINT_NS ((uint64_t)2 * 1000 * 1000 * 1000) /* for a put that nothing depends on */
+
 lake_status lki_log_open(lake_store *store, const lki_schema *schema, lki_log **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
   lki_log *log = lki_new(env, sizeof *log);
@@ -66,6 +68,21 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
   return s;
 }
 
+void lki_log_cause(lki_log *log, lake_error *cause) {
+  lki_lock(log->env, log->synced.lock);
+  *cause = log->synced.cause;
+  lki_unlock(log->env, log->synced.lock);
+}
+
+static void note_cause(lki_log *log, const lake_error *cause) {
+  lki_lock(log->env, log->synced.lock);
+  if (cause != NULL)
+    log->synced.cause = *cause;
+  else
+    log->synced.cause.status = LAKE_OK;
+  lki_unlock(log->env, log->synced.lock);
+}
+
 /* The store says that it did nothing, and why it never will. */
 static bool is_refusal(lake_status s) {
   return s == LAKE_DENIED || s == LAKE_UNSUPPORTED || s == LAKE_INVALID || s == LAKE_NOMEM;
@@ -74,19 +91,19 @@ static bool is_refusal(lake_status s) {
 /* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
  * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
 static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
-                                   lake_deadline deadline, lki_commit_result *result, lake_error *err) {
+                                   uint64_t begin_ns, lake_deadline deadline, lki_commit_result *result,
+                                   lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, candidate->version);
   lake_error cause = LAKE_ERROR_INIT;
   uint64_t wait_ns = 10u * 1000 * 1000;
-  const uint64_t begin_ns = lki_now_ns(log->env);
   bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
   for (;;) {
     lake_error back = LAKE_ERROR_INIT;
     lake_status s = LKI_PLANTED(RETRY_OVERWRITES) && doubtful
                         ? lki_store_put(log->store, name, bytes, deadline, &cause)
                         : lki_store_put_if_absent(log->store, name, bytes, deadline, &cause);
-    if (result->attempt_count++ == 0) result->put_ns = lki_now_ns(log->env) - begin_ns;
+    if (result->attempt_count++ == 0) result->tau_ns = lki_now_ns(log->env) - begin_ns;
     if (LKI_PLANTED(ALIVE_UNCHECKED_AFTER_CREATE) && s == LAKE_OK) return LAKE_OK;
     if (LKI_PLANTED(TAKEN_IS_OURS) && s == LAKE_EXISTS && doubtful) return LAKE_OK;
     if (LKI_PLANTED(TAKEN_IS_LOST) && s == LAKE_EXISTS) return lki_fail(err, LAKE_AGAIN, "planted");
@@ -100,13 +117,14 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
     }
     doubtful = true;
     s = s == LAKE_OK ? check_alive(log, candidate, deadline, &back) : read_back(log, candidate, deadline, &back);
-    if (s == LAKE_OK) return LAKE_OK;
-    if (s == LAKE_AGAIN) {
-      lki_error_copy(err, &back);
-      return LAKE_AGAIN;
+    if (s == LAKE_OK || s == LAKE_AGAIN) {
+      note_cause(log, NULL);
+      if (s == LAKE_AGAIN) lki_error_copy(err, &back);
+      return s;
     }
     if (LKI_PLANTED(MISSING_IS_LOST) && s == LAKE_NOTFOUND) return lki_fail(err, LAKE_AGAIN, "planted");
     if (s != LAKE_NOTFOUND) cause = back;
+    note_cause(log, &cause); /* whoever waits for this with a shorter deadline can say why */
     if (s == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
     uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
     uint64_t until_ns = lki_after_ns(log->env, pause_ns);
@@ -118,9 +136,9 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
                   name, cause.text);
 }
 
-/* The hint saves later openers a long probe. It is best effort: nothing depends on it. */
-static void update_hint(lki_log *log, const lki_manifest *manifest, lake_deadline deadline) {
+void lki_log_publish(lki_log *log, const lki_manifest *manifest) {
   if (manifest->version % LKI_HINT_EVERY != 0) return;
+  lake_deadline deadline = {lki_after_ns(log->env, HINT_NS)};
   lake_buffer bytes;
   lki_buffer_init(&bytes, log->env, 256);
   if (lki_hint_encode(manifest->version, &bytes, NULL) == LAKE_OK)
@@ -139,8 +157,8 @@ static lake_status excuse_old_base(lki_log *log, const lki_manifest *base, lake_
   return moved ? lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " is too old to build on", base->version) : LAKE_CORRUPT;
 }
 
-lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
-                        lki_commit_result *result, lake_error *err) {
+lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
+                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err) {
   memset(result, 0, sizeof *result);
   lki_manifest *base = NULL, *candidate = NULL;
   lki_arena arena;
@@ -157,25 +175,19 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writ
   lki_unlock(log->env, log->synced.lock);
   lake_status s = opened ? LAKE_OK : lki_log_refresh(log, deadline, NULL, err);
   if (s != LAKE_OK) goto done;
-  base = lki_log_view(log);
-  const uint64_t begin_ns = lki_now_ns(log->env);
+  lki_lock(log->env, log->synced.lock);
+  base = lki_manifest_retain(log->synced.view);
+  lki_unlock(log->env, log->synced.lock);
+  const uint64_t begin_ns = looked_ns > 0 ? looked_ns : lki_now_ns(log->env);
   s = lki_log_seal_runs(log, base, &arena, deadline, &sealing, err);
   if (s == LAKE_CORRUPT) s = excuse_old_base(log, base, deadline, err);
-  if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, &sealing, &stamp, &candidate, err);
+  if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, cargo, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
   if (s != LAKE_OK) goto done;
-  const uint64_t built_ns = lki_now_ns(log->env) - begin_ns;
-  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), deadline, result, err);
-  result->tau_ns = built_ns + result->put_ns;
+  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), begin_ns, deadline, result, err);
   if (s == LAKE_OK) {
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
-    update_hint(log, candidate, deadline);
-  }
-  if (s == LAKE_AGAIN) {
-    /* Catch up with whoever else went on meanwhile: the next attempt should start from the newest. */
-    lake_status r = lki_log_refresh(log, deadline, NULL, err);
-    if (r != LAKE_OK) s = r;
   }
 done:
   result->manifest = s == LAKE_OK ? lki_manifest_retain(candidate) : lki_log_view(log);
@@ -190,9 +202,18 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
                            lki_commit_result *result, lake_error *err) {
   uint32_t attempts = 0;
   for (;;) { /* bounded by the deadline; every lost race means that another writer won one */
-    lake_status s = lki_log_try(log, change, writer, deadline, result, err);
+    /* From the newest: a base from before the wait has lost already. */
+    uint64_t looked_ns = 0;
+    lake_status s = lki_log_look(log, deadline, &looked_ns, err);
+    if (s == LAKE_OK) {
+      s = lki_log_try(log, change, NULL, writer, looked_ns, deadline, result, err);
+    } else {
+      memset(result, 0, sizeof *result);
+      result->manifest = lki_log_view(log);
+    }
     attempts += result->attempt_count;
     result->attempt_count = attempts;
+    if (s == LAKE_OK) lki_log_publish(log, result->manifest);
     if (s != LAKE_AGAIN) return s;
     if (lki_deadline_passed(log->env, deadline))
       return lki_fail(err, LAKE_TIMEOUT,

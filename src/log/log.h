@@ -3,7 +3,9 @@
  *
  * Invariants: a view is replaced only by a newer version (I1, I3); a commit's status equals the truth (I5): OK means
  * that this attempt's manifest is the version, EXISTS that an earlier one made all of the change visible, UNCERTAIN
- * that a later commit or refresh will tell; every other status means that this call made nothing visible. */
+ * that a later commit or refresh will tell; every other status means that this call made nothing visible, unless an
+ * earlier attempt with the same content is unsettled: one that was UNCERTAIN, or AGAIN because its version was reclaimed
+ * while the writer slept, may be in even if the next one is FENCED. The producer map tells. */
 #ifndef LKI_LOG_LOG_H
 #define LKI_LOG_LOG_H
 
@@ -17,8 +19,7 @@ typedef struct lki_commit_result {
   lki_manifest *manifest;  /* retained: the one that was written (OK), else the newest known; never NULL */
   uint32_t attempt_count;  /* conditional puts sent */
   uint64_t manifest_bytes; /* of the manifest that was written */
-  uint64_t put_ns;         /* the first conditional put took */
-  uint64_t tau_ns;         /* from taking the base to the end of that put: the fragile window */
+  uint64_t tau_ns;         /* the fragile window: from the look that showed the base to be the newest to the put's end */
 } lki_commit_result;
 
 /* schema and store are borrowed and must outlive the log. */
@@ -37,14 +38,25 @@ lake_status lki_log_load(lki_log *log, uint64_t version, lake_deadline deadline,
 lake_status lki_log_load_segment(lki_log *log, const lki_segment_ref *ref, lake_deadline deadline, lki_segment **out,
                                  lake_error *err);
 
-/* One attempt: apply the change to the newest known manifest and create the next version.
- * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer. FENCED, END,
+/* Refresh for an attempt: until a look finds nothing newer, so that between that look and the put nothing else is asked.
+ * *looked_ns: when it was sent; that is where the fragile window begins. */
+lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_ns, lake_error *err);
+
+/* One attempt: apply the change, and the cargo on top (may be NULL), to the newest known manifest and create the next
+ * version. looked_ns: from lki_log_look for this attempt; 0: there was none.
+ * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer, but not
+ * the newest for certain. FENCED, END,
  * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
  * release result->manifest. */
-lake_status lki_log_try(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
-                        lki_commit_result *result, lake_error *err);
-/* Attempts until the change is in or refused, or the deadline; waits a random time of up to one turn of the active
- * writers between attempts. Never AGAIN. */
+lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
+                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err);
+/* Writes the hint, which saves later openers a long probe, for every few versions. Best effort, and apart from the
+ * attempt, so that nobody waits for it. */
+void lki_log_publish(lki_log *log, const lki_manifest *manifest);
+/* Why the attempt that is going on right now has no answer yet; status OK: no trouble known. */
+void lki_log_cause(lki_log *log, lake_error *cause);
+/* Attempts until the change is in or refused, or the deadline, each from a fresh look; waits a random time of up to one
+ * turn of the active writers between attempts. Never AGAIN. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err);
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #define LIST_COUNT_MAX 1000u       /* keys of one page of any store */
+#define LOOKS_MAX 4                /* before an attempt is made all the same: others commit faster than we can look */
 #define MISSES_BETWEEN_CHECKS 8u /* refreshes that found nothing, to one look at the boundary */
 
 typedef struct manifest_check {
@@ -65,10 +66,18 @@ lki_manifest *lki_log_view(lki_log *log) {
   return view;
 }
 
+/* The next request may be the one that shows where the versions end. */
+static void note_look(lki_log *log) {
+  lki_lock(log->env, log->synced.lock);
+  log->synced.looked_ns = lki_now_ns(log->env);
+  lki_unlock(log->env, log->synced.lock);
+}
+
 static lake_status exists(lki_log *log, uint64_t version, lake_deadline deadline, bool *yes, lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, version);
   lake_error local = LAKE_ERROR_INIT;
+  note_look(log);
   lake_status s = lki_store_head(log->store, name, NULL, deadline, &local);
   *yes = s == LAKE_OK;
   if (s == LAKE_OK || s == LAKE_NOTFOUND) return LAKE_OK;
@@ -219,6 +228,7 @@ static lake_status look(lki_log *log, uint64_t from, manner how, lake_deadline d
   lake_status s = how.use_hint ? lki_log_read_hint(log, deadline, &hint) : LAKE_OK;
   if (s != LAKE_OK) return lki_fail(err, s, "reading %s: the deadline passed", LKI_NAME_HINT);
   if (hint > start && hint < UINT64_MAX) start = hint;
+  note_look(log);
   s = lki_log_load(log, start + 1, deadline, &manifest, &local);
   if (s == LAKE_NOTFOUND && start == from)
     return how.check_boundary ? nothing_at(log, start + 1, deadline, err) : LAKE_OK;
@@ -246,7 +256,7 @@ lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed,
    * reader that was far behind last time, as a writer among many is, begins at the hint. */
   const manner how = {.use_hint = !opened || log->synced.lag > 2,
                       .may_list = !opened,
-                      .check_boundary = log->synced.miss_count % MISSES_BETWEEN_CHECKS == 0};
+                      .check_boundary = !opened || log->synced.miss_count % MISSES_BETWEEN_CHECKS == 1};
   lki_unlock(log->env, log->synced.lock);
   if (changed != NULL) *changed = false;
   lake_status s = look(log, before, how, deadline, err);
@@ -259,6 +269,16 @@ lake_status lki_log_refresh(lki_log *log, lake_deadline deadline, bool *changed,
   lki_unlock(log->env, log->synced.lock);
   if (changed != NULL) *changed = moved;
   return LAKE_OK;
+}
+
+lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_ns, lake_error *err) {
+  bool moved = true;
+  lake_status s = LAKE_OK;
+  for (int i = 0; i < LOOKS_MAX && moved && s == LAKE_OK; i++) s = lki_log_refresh(log, deadline, &moved, err);
+  lki_lock(log->env, log->synced.lock);
+  if (s == LAKE_OK) *looked_ns = log->synced.looked_ns;
+  lki_unlock(log->env, log->synced.lock);
+  return s;
 }
 
 lake_status lki_log_catch_up(lki_log *log, lake_deadline deadline, lake_error *err) {

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define RUN_COUNT_MAX 16u /* segments of level 0 that one attempt writes */
+
 static bool find_sealed(lki_log *log, const lki_segment *segment, uint64_t version, lki_segment_ref *ref) {
   bool found = false;
   lki_lock(log->env, log->synced.lock);
@@ -188,9 +190,14 @@ static lake_status reroot(lki_log *log, lki_arena *arena, const lki_segment_ref 
 
 lake_status lki_log_seal_runs(lki_log *log, const lki_manifest *base, lki_arena *arena, lake_deadline deadline,
                               lki_sealing *sealing, lake_error *err) {
-  const uint32_t run = log->schema->tail_max;
-  /* One run stays inline, so that readers near the end need no segment. */
-  const uint32_t run_count = base->tail_count >= 2 * run ? base->tail_count / run - 1 : 0;
+  uint32_t run = log->schema->tail_max;
+  /* One run stays inline, so that readers near the end need no segment. A tail that one large commit made far too long
+   * goes into fewer and longer runs, so that an attempt never has more than RUN_COUNT_MAX segments to write. */
+  uint32_t run_count = base->tail_count >= 2 * run ? base->tail_count / run - 1 : 0;
+  if (run_count > RUN_COUNT_MAX) {
+    run *= (run_count + RUN_COUNT_MAX - 1) / RUN_COUNT_MAX;
+    run_count = (base->tail_count - log->schema->tail_max) / run;
+  }
   const uint64_t first_live_step = base->first_live_step;
   const uint32_t dead = count_dead(base->segments, base->segment_count, first_live_step);
   uint32_t count = base->segment_count - dead;

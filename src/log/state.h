@@ -17,6 +17,8 @@ struct lki_log {
     lki_manifest *view;      /* never NULL */
     bool opened;             /* the newest version was looked for once */
     uint32_t miss_count;     /* refreshes in a row that found nothing new */
+    lake_error cause;        /* of an attempt that is being retried */
+    uint64_t looked_ns;      /* when the request was sent that showed the view to be the newest */
     uint64_t lag;            /* versions that the last refresh moved on */
     lki_segment *root;       /* the root segment used last, or NULL */
     lki_segment_ref root_ref;

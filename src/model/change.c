@@ -164,15 +164,48 @@ static lake_status precheck(const lki_manifest *base, const lki_change *change, 
   return LAKE_OK;
 }
 
+static lake_status apply_change(lki_manifest *next, const lki_change *change, uint32_t index, lake_error *err) {
+  switch (change->kind) {
+  case LKI_CHANGE_CLAIM: return apply_claim(next, change, err);
+  case LKI_CHANGE_APPEND: return apply_append(next, change, index, err);
+  case LKI_CHANGE_RETIRE:
+    next->producers[index].retired = true;
+    next->producers[index].last_version = next->version;
+    return LAKE_OK;
+  case LKI_CHANGE_SEAL: next->sealed = true; return LAKE_OK;
+  case LKI_CHANGE_TRIM: apply_trim(next, change->first_live_step); return LAKE_OK;
+  }
+  return lki_fail(err, LAKE_INTERNAL, "unknown change %d", (int)change->kind);
+}
+
+/* What others announced: only what fits exactly, since nobody who could rebase it is asked. */
+static lake_status apply_cargo(lki_manifest *next, const lki_cargo *cargo, lake_error *err) {
+  for (uint32_t i = 0; i < cargo->count && !next->sealed; i++) {
+    const lki_change *append = &cargo->appends[i];
+    int64_t index = lki_manifest_find_producer(next, append->producer_id);
+    if (index < 0) continue;
+    const lki_producer_entry *p = &next->producers[index];
+    if (p->epoch != append->epoch || p->next_seq != append->first_seq || append->offset < p->offset) continue;
+    lake_status s = apply_append(next, append, (uint32_t)index, err);
+    if (s != LAKE_OK) return s;
+  }
+  return LAKE_OK;
+}
+
+static uint32_t added_count(const lki_change *change, const lki_cargo *cargo) {
+  uint32_t count = change->kind == LKI_CHANGE_APPEND ? change->descriptor_count : 0;
+  for (uint32_t i = 0; cargo != NULL && i < cargo->count; i++) count += cargo->appends[i].descriptor_count;
+  return count;
+}
+
 lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lki_change *change,
-                               const lki_sealing *sealing, const lki_stamp *stamp, lki_manifest **out,
-                               lake_error *err) {
+                               const lki_cargo *cargo, const lki_sealing *sealing, const lki_stamp *stamp,
+                               lki_manifest **out, lake_error *err) {
   uint32_t index = 0;
   lake_status s = precheck(base, change, &index, err);
   if (s != LAKE_OK) return s;
-  const uint32_t extra = change->kind == LKI_CHANGE_APPEND ? change->descriptor_count : 0;
   lki_manifest *next = lki_manifest_new(env);
-  if (next == NULL || !copy_base(next, base, sealing, extra)) {
+  if (next == NULL || !copy_base(next, base, sealing, added_count(change, cargo))) {
     s = lki_fail(err, LAKE_NOMEM, "out of memory for a manifest");
     goto done;
   }
@@ -185,17 +218,8 @@ lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lk
     s = lki_fail(err, LAKE_NOMEM, "out of memory for a manifest");
     goto done;
   }
-  switch (change->kind) {
-  case LKI_CHANGE_CLAIM: s = apply_claim(next, change, err); break;
-  case LKI_CHANGE_APPEND: s = apply_append(next, change, index, err); break;
-  case LKI_CHANGE_RETIRE:
-    next->producers[index].retired = true;
-    next->producers[index].last_version = next->version;
-    break;
-  case LKI_CHANGE_SEAL: next->sealed = true; break;
-  case LKI_CHANGE_TRIM: apply_trim(next, change->first_live_step); break;
-  default: s = lki_fail(err, LAKE_INTERNAL, "unknown change %d", (int)change->kind);
-  }
+  s = apply_change(next, change, index, err);
+  if (s == LAKE_OK && cargo != NULL) s = apply_cargo(next, cargo, err);
   if (s == LAKE_OK && !LKI_PLANTED_BLIND) s = lki_manifest_check(next, err);
   if (s == LAKE_OK && !LKI_PLANTED_BLIND) s = lki_manifest_check_successor(base, next, err);
   if (s == LAKE_OK) {

@@ -41,14 +41,21 @@ typedef struct lki_stamp {
   const char *writer;
 } lki_stamp;
 
-/* Applies a change to base. sealing may be NULL.
+/* What the committer carries for others along with its own change: APPENDs, each applied where its epoch is the entry's
+ * and its first seq is exactly the next one, and passed over otherwise. */
+typedef struct lki_cargo {
+  const lki_change *appends;
+  uint32_t count;
+} lki_cargo;
+
+/* Applies a change to base, and the cargo on top. sealing and cargo may be NULL.
  * OK: *out is version base+1, unshared, checked against base. EXISTS: base has all of the change already (a rebase
  * that finds its own commit). FENCED: a newer epoch owns the id, or the time to trim is over. END: the stream is
  * sealed. INTERNAL: the first seq is beyond the recorded next one. INVALID: the first live step would lie beyond the
  * end. NOMEM. */
 lake_status lki_manifest_apply(lake_env *env, const lki_manifest *base, const lki_change *change,
-                               const lki_sealing *sealing, const lki_stamp *stamp, lki_manifest **out,
-                               lake_error *err);
+                               const lki_cargo *cargo, const lki_sealing *sealing, const lki_stamp *stamp,
+                               lki_manifest **out, lake_error *err);
 
 /* Producers that have committed within the last versions and have not retired: DAC's N, at least 1. */
 uint32_t lki_manifest_active_producers(const lki_manifest *manifest);

@@ -3,6 +3,7 @@
 #include "model/manifest.h"
 #include "base/env.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 lki_manifest *lki_manifest_new(lake_env *env) {
@@ -127,6 +128,25 @@ static lake_status check_tail_against_map(const lki_manifest *m, lake_error *err
   return s;
 }
 
+static int by_id(const void *a, const void *b) {
+  return strcmp((*(const lki_producer_entry *const *)a)->id, (*(const lki_producer_entry *const *)b)->id);
+}
+
+/* No id stands in the map twice: else one producer could be two. */
+static lake_status check_ids(const lki_manifest *m, lake_error *err) {
+  lake_status s = LAKE_OK;
+  lake_env *env = m->arena.env;
+  const lki_producer_entry **sorted = lki_alloc(env, sizeof *sorted * (m->producer_count + 1u));
+  if (sorted == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while checking a manifest");
+  for (uint32_t i = 0; i < m->producer_count; i++) sorted[i] = &m->producers[i];
+  if (m->producer_count > 1) qsort(sorted, m->producer_count, sizeof *sorted, by_id);
+  for (uint32_t i = 1; i < m->producer_count && s == LAKE_OK; i++)
+    if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0)
+      s = lki_fail(err, LAKE_CORRUPT, "producer %s stands in the map twice", sorted[i]->id);
+  lki_free(env, sorted);
+  return s;
+}
+
 static lake_status check_producers(const lki_manifest *m, lake_error *err) {
   if (m->producer_count > LKI_PRODUCER_COUNT_MAX)
     return lki_fail(err, LAKE_CORRUPT, "%u producers in the map", m->producer_count);
@@ -158,7 +178,8 @@ lake_status lki_manifest_check(const lki_manifest *m, lake_error *err) {
   for (uint32_t i = 0; i < m->quarantine_count; i++)
     if (m->quarantine[i] >= m->next_step || (i > 0 && m->quarantine[i] <= m->quarantine[i - 1]))
       return lki_fail(err, LAKE_CORRUPT, "quarantined step %" PRIu64 " is out of order", m->quarantine[i]);
-  return check_tail_against_map(m, err);
+  s = check_ids(m, err);
+  return s == LAKE_OK ? check_tail_against_map(m, err) : s;
 }
 
 lake_status lki_segment_check(const lki_segment *segment, lake_error *err) {

@@ -7,6 +7,7 @@
  * observation counts at most this many times the estimate; a cost that really grows is followed within a few. */
 #define TAU_GROWTH_MAX 4.0
 #define TAU_FIRST_NS_MAX 1e9
+#define GAP_NS_MAX 3600e9 /* an hour: whatever the budgets ask for */
 
 lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, double delta, double alpha, double rho,
                             lake_error *err) {
@@ -26,6 +27,10 @@ lake_status lki_policy_init(lki_policy *policy, uint32_t kind, double epsilon, d
   return LAKE_OK;
 }
 
+static bool paces_by_gap(const lki_policy *policy) {
+  return policy->kind == LKI_POLICY_DAC || policy->kind == LKI_POLICY_CARRY;
+}
+
 void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t active, double unit) {
   /* Eq. 6, whatever the outcome. The first observation is taken whole: from zero the average would need a dozen
    * attempts to reach the truth and meanwhile ask for gaps that are far too short. */
@@ -34,11 +39,11 @@ void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t 
   if (observed > believable) observed = believable;
   policy->tau_ns = policy->tau_ns == 0 ? observed : (1 - policy->alpha) * policy->tau_ns + policy->alpha * observed;
   policy->active = active;
-  if (policy->kind == LKI_POLICY_DAC) {
+  if (paces_by_gap(policy)) {
     double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */
     double cost = (1 - policy->delta) * policy->tau_ns / policy->delta;                                  /* Eq. 8 */
     double gap = fmax(fmax(conflict, 0), cost);                                                          /* Eq. 9 */
-    policy->gap_ns = (uint64_t)(gap * (1 + policy->rho * unit));                                         /* Eq. 10 */
+    policy->gap_ns = (uint64_t)fmin(gap * (1 + policy->rho * unit), GAP_NS_MAX);                                         /* Eq. 10 */
   } else if (policy->kind == LKI_POLICY_INCR) {
     if (!won) policy->interval += 1;
   } else if (policy->kind == LKI_POLICY_AIMD) {
@@ -49,7 +54,7 @@ void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t 
 
 bool lki_policy_due(const lki_policy *policy, uint64_t since_ns, uint64_t pending) {
   if (pending == 0) return false;
-  if (policy->kind == LKI_POLICY_DAC) return since_ns >= policy->gap_ns;
+  if (paces_by_gap(policy)) return since_ns >= policy->gap_ns;
   return (double)pending >= policy->interval;
 }
 

@@ -6,8 +6,9 @@
 #include "base/error.h"
 
 typedef enum lki_policy_kind {
-  LKI_POLICY_DAC = 0, LKI_POLICY_NAIVE = 1, LKI_POLICY_FIXED10 = 2, LKI_POLICY_FIXED100 = 3, LKI_POLICY_INCR = 4,
-  LKI_POLICY_AIMD = 5
+  LKI_POLICY_CARRY = 0, /* paces as DAC does */
+  LKI_POLICY_DAC = 1, LKI_POLICY_NAIVE = 2, LKI_POLICY_FIXED10 = 3, LKI_POLICY_FIXED100 = 4, LKI_POLICY_INCR = 5,
+  LKI_POLICY_AIMD = 6
 } lki_policy_kind;
 
 typedef struct lki_policy {

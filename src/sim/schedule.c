@@ -1,11 +1,13 @@
 /* Actors and weather of a schedule. The actors use the public API as a program would; what they are told they report
  * to the checkers. */
 #include "sim/schedule.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/planted.h"
 #include "client/namespace.h"
 #include "format/names.h"
 #include "sim/check.h"
+#include "tgb/tgb.h"
 #include <inttypes.h>
 #include <lakestream/lakestream.h>
 #include <stdio.h>
@@ -104,6 +106,7 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
   lake_error err = LAKE_ERROR_INIT;
   lake_producer_options o = LAKE_PRODUCER_OPTIONS_INIT;
   o.upload_threads = 1 + (uint32_t)(lki_random_u64(lki_process_env(p)) % 2);
+  o.policy = lki_random_u64(lki_process_env(p)) % 3 == 0 ? LAKE_POLICY_DAC : LAKE_POLICY_CARRY;
   o.pending_count_max = 2 + (uint32_t)(lki_random_u64(lki_process_env(p)) % 6);
   lake_producer *producer = NULL;
   lake_producer_resume resume;
@@ -279,7 +282,7 @@ static void audit(scenario *sc, lki_process *p, lake_namespace *ns) {
     lake_error err = LAKE_ERROR_INIT;
     lki_commit_result result;
     const uint64_t patience_ns = SECOND / 16 + lki_random_u64(ns->env) % (8 * SECOND >> 3 * (lki_random_u64(ns->env) % 3));
-    s = lki_log_try(ns->log, &change, id, in(p, patience_ns), &result, &err);
+    s = lki_log_try(ns->log, &change, NULL, id, 0, in(p, patience_ns), &result, &err);
     if (s == LAKE_OK) {
       const uint64_t epoch = result.manifest->producers[lki_manifest_find_producer(result.manifest, id)].epoch;
       if (lki_check_epoch(sc->check, id) != epoch || (certain && epoch != known + 1))
@@ -292,6 +295,62 @@ static void audit(scenario *sc, lki_process *p, lake_namespace *ns) {
     if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "auditor: %s", err.text);
     lki_manifest_release(result.manifest);
   }
+}
+
+/* --- the lapper: a writer that asks again for what is in already, together with what is new --- */
+
+/* Uploads seq and describes it. */
+static bool lap_upload(lki_process *p, lake_namespace *ns, uint64_t seq, lki_arena *arena, lki_descriptor *d) {
+  char text[MESH_D][64];
+  lake_bytes slices[MESH_D];
+  for (uint32_t i = 0; i < MESH_D; i++) {
+    int n = snprintf(text[i], sizeof text[i], "lap 1 %" PRIu64 " %u", seq, i);
+    slices[i] = (lake_bytes){text[i], (size_t)n};
+  }
+  lake_buffer object;
+  lki_buffer_init(&object, ns->env, 65536);
+  lake_status s = lki_tgb_encode(ns->env, &ns->schema->namespace_id, "lap", 1, seq, slices, MESH_D, false, arena,
+                                 &object, d, NULL);
+  while (s == LAKE_OK && lki_tgb_write(ns->store, "lap", 1, seq, lki_buffer_view(&object), in(p, 30 * SECOND), NULL) != LAKE_OK)
+    nap(p, SECOND);
+  lki_buffer_free(&object);
+  return s == LAKE_OK;
+}
+
+static void lap(scenario *sc, lki_process *p, lake_namespace *ns) {
+  lki_commit_result result;
+  lake_error err = LAKE_ERROR_INIT;
+  lki_change claim = {.kind = LKI_CHANGE_CLAIM, .producer_id = "lap", .owner = "lap"};
+  lake_status s = lki_log_commit(ns->log, &claim, "lap", in(p, 60 * SECOND), &result, &err);
+  lki_manifest_release(result.manifest);
+  if (s != LAKE_OK) return;
+  lki_arena arena;
+  lki_arena_init(&arena, ns->env);
+  lki_descriptor d[2];
+  for (uint64_t seq = 0; seq < 4 && s == LAKE_OK; seq++) {
+    const uint32_t again = seq > 0 ? 1 : 0;
+    if (again > 0) d[0] = d[1];
+    if (!lap_upload(p, ns, seq, &arena, &d[1])) break;
+    lki_change append = {.kind = LKI_CHANGE_APPEND, .producer_id = "lap", .epoch = 1, .first_seq = seq - again,
+                         .descriptor_count = 1 + again, .descriptors = again > 0 ? d : &d[1],
+                         .offset = (seq + 1) * OFFSET_PER_TGB};
+    s = lki_log_commit(ns->log, &append, "lap", in(p, 60 * SECOND), &result, &err);
+    lki_manifest_release(result.manifest);
+    if (s == LAKE_EXISTS) s = LAKE_OK;
+    if (s == LAKE_OK) lki_check_acknowledged(sc->check, "lap", 1, 0, seq + 1);
+    if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "lapper: %s", err.text);
+    nap(p, 2 * SECOND);
+  }
+  lki_arena_free(&arena);
+}
+
+static void lapper_main(lki_process *p, void *arg) {
+  scenario *sc = arg;
+  lake_store *store = NULL;
+  lake_namespace *ns = open_ns(sc, p, &store);
+  lap(sc, p, ns);
+  lake_namespace_close(ns);
+  lake_store_close(store);
 }
 
 static void auditor_main(lki_process *p, void *arg) {
@@ -434,6 +493,7 @@ static void begin(void *arg) {
   for (uint32_t i = 0; i < sc->consumer_count; i++) start_role(sc, &sc->consumers[i]);
   start(sc, "reclaimer", reclaimer_main, sc, NULL);
   start(sc, "auditor", auditor_main, sc, NULL);
+  start(sc, "lapper", lapper_main, sc, NULL);
   if (!sc->options->calm) lki_simstore_set_faults(sc->store, &sc->faults);
 }
 

@@ -89,7 +89,8 @@ static lake_status file_get(void *self, const char *key, lake_range range, lake_
     offset = object_bytes - range.bytes;
     bytes = range.bytes;
   }
-  s = lki_buffer_reserve(out, (size_t)bytes, err);
+  s = lki_store_fits(out, bytes, err);
+  if (s == LAKE_OK) s = lki_buffer_reserve(out, (size_t)bytes, err);
   if (s == LAKE_OK) s = read_all(fs, fd, out->data, (size_t)bytes, offset, deadline, err);
   if (s != LAKE_OK) goto done;
   out->bytes = (size_t)bytes;

@@ -125,7 +125,8 @@ static lake_status mem_get(void *self, const char *key, lake_range range, lake_b
     offset = b->bytes - (size_t)range.bytes;
     bytes = (size_t)range.bytes;
   }
-  s = lki_buffer_reserve(out, bytes, err);
+  s = lki_store_fits(out, bytes, err);
+  if (s == LAKE_OK) s = lki_buffer_reserve(out, bytes, err);
   if (s != LAKE_OK) goto done;
   if (bytes > 0) memcpy(out->data, b->data + offset, bytes);
   out->bytes = bytes;

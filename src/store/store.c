@@ -324,3 +324,9 @@ lake_env *lki_store_env(const lake_store *store) {
 const char *lki_store_url(const lake_store *store) {
   return store->url;
 }
+
+lake_status lki_store_fits(const lake_buffer *out, uint64_t bytes, lake_error *err) {
+  if (bytes <= out->bytes_max) return LAKE_OK;
+  return lki_fail(err, LAKE_CORRUPT, "%llu bytes where at most %zu are possible; restore the object",
+                  (unsigned long long)bytes, out->bytes_max);
+}

@@ -23,6 +23,10 @@ lake_status lki_store_list(lake_store *store, const char *prefix, const char *st
                            void *ctx, lake_deadline deadline, lake_error *err);
 lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err);
 
+/* For stores: whether what an object delivers is what its reader can expect. CORRUPT: it is longer than such an object
+ * may be. */
+lake_status lki_store_fits(const lake_buffer *out, uint64_t bytes, lake_error *err);
+
 lake_env *lki_store_env(const lake_store *store);
 const char *lki_store_url(const lake_store *store); /* for people; never holds a secret */
 bool lki_key_valid(const char *key);

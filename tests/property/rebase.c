@@ -45,7 +45,7 @@ static lake_status commit(world *w, writer *me, const lki_change *change, lake_e
     lki_stamp stamp = stamp_of(w);
     lki_manifest *next = NULL;
     lki_manifest *base = w->versions[me->base];
-    lake_status s = lki_manifest_apply(w->env, base, change, NULL, &stamp, &next, err);
+    lake_status s = lki_manifest_apply(w->env, base, change, NULL, NULL, &stamp, &next, err);
     if (s != LAKE_OK) return s;
     if (me->base == w->count - 1) {
       w->versions = realloc(w->versions, sizeof(lki_manifest *) * (w->count + 1));
