@@ -42,17 +42,17 @@ lake_status lki_mpi_usable(MPI_Comm comm, const char *what, lake_error *err) {
   return LAKE_OK;
 }
 
-static uint64_t now_ns(const lki_comm *comm) { return lake_deadline_after_ms(comm->env, 0).at_ns; }
+uint64_t lki_comm_now_ns(const lki_comm *comm) { return lake_deadline_after_ms(comm->env, 0).at_ns; }
 
 lake_deadline lki_comm_work_deadline(const lki_comm *comm, lake_deadline deadline) {
-  uint64_t now = now_ns(comm);
+  uint64_t now = lki_comm_now_ns(comm);
   if (deadline.at_ns <= now) return deadline;
   uint64_t reserve = (deadline.at_ns - now) / 4;
   if (reserve > 2000000000u) reserve = 2000000000u;
   return (lake_deadline){deadline.at_ns - reserve};
 }
 
-static lake_status mpi_failed(lki_comm *comm, int code, const char *what, lake_error *err) {
+lake_status lki_mpi_failed(lki_comm *comm, int code, const char *what, lake_error *err) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   comm->broken = true;
@@ -68,9 +68,9 @@ static lake_status finish(lki_comm *comm, MPI_Request *request, lake_deadline de
   for (int spins = 0;; spins++) {
     int done = 0;
     int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return mpi_failed(comm, code, what, err);
+    if (code != MPI_SUCCESS) return lki_mpi_failed(comm, code, what, err);
     if (done) return LAKE_OK;
-    if (now_ns(comm) >= deadline.at_ns) break;
+    if (lki_comm_now_ns(comm) >= deadline.at_ns) break;
     if (spins > 100) nanosleep(&pause, NULL);
     if (spins > 100 && pause.tv_nsec < 500000) pause.tv_nsec *= 2;
   }
@@ -120,7 +120,7 @@ lake_status lki_comm_gather(lki_comm *comm, const void *mine, size_t bytes, void
   memcpy(own + 1, mine, bytes);
   int code = MPI_Iallgatherv(own, (int)stride, MPI_BYTE, wire, counts, displacements, MPI_BYTE, comm->comm, &request);
   if (code != MPI_SUCCESS) {
-    status = mpi_failed(comm, code, what, err);
+    status = lki_mpi_failed(comm, code, what, err);
     goto done;
   }
   status = finish(comm, &request, deadline, what, err);
@@ -154,7 +154,7 @@ lake_status lki_comm_bcast(lki_comm *comm, void *data, size_t bytes, int root, l
   int code = MPI_Ibcast(wire, (int)bytes, MPI_BYTE, root, comm->comm, &request);
   if (code != MPI_SUCCESS) {
     free(wire);
-    return mpi_failed(comm, code, what, err);
+    return lki_mpi_failed(comm, code, what, err);
   }
   lake_status status = finish(comm, &request, deadline, what, err);
   if (status != LAKE_OK) return status; /* wire belongs to the abandoned request */
@@ -188,21 +188,8 @@ lake_status lki_comm_agree(lki_comm *comm, lake_status mine, const lake_error *o
   return lki_mpi_fail(err, agreed, "rank %d of %d: %.440s", worst, comm->rank_count, outcome.text);
 }
 
-lake_status lki_comm_open(lki_comm *comm, MPI_Comm parent, lake_env *env, lake_deadline deadline, const char *what,
-                          lake_error *err) {
-  *comm = (lki_comm){MPI_COMM_NULL, 0, 1, env, false};
-  MPI_Comm_rank(parent, &comm->rank);
-  MPI_Comm_size(parent, &comm->rank_count);
-  /* First see that every rank is here: a duplication that waits cannot say for whom. */
-  lki_comm arrival = *comm;
-  arrival.comm = parent;
-  unsigned char here = 1;
-  unsigned char *all = malloc((size_t)comm->rank_count);
-  if (all == NULL)
-    return lki_mpi_fail(err, LAKE_NOMEM, "rank %d of %d, %s: no memory", comm->rank, comm->rank_count, what);
-  lake_status status = lki_comm_gather(&arrival, &here, 1, all, deadline, what, err);
-  free(all);
-  if (status != LAKE_OK) return status;
+/* All ranks are in here, so only one that stops right now can keep the others waiting. */
+static lake_status duplicate(lki_comm *comm, MPI_Comm parent, lake_deadline deadline, const char *what, lake_error *err) {
   /* MPI writes the handle when the duplication is done, which may be after this frame is gone. */
   MPI_Comm *dup = malloc(sizeof *dup);
   if (dup == NULL)
@@ -211,14 +198,38 @@ lake_status lki_comm_open(lki_comm *comm, MPI_Comm parent, lake_env *env, lake_d
   int code = MPI_Comm_idup(parent, dup, &request);
   if (code != MPI_SUCCESS) {
     free(dup);
-    return mpi_failed(comm, code, what, err);
+    return lki_mpi_failed(comm, code, what, err);
   }
-  status = finish(comm, &request, deadline, what, err);
+  lake_status status = finish(comm, &request, deadline, what, err);
+  if (status == LAKE_TIMEOUT)
+    lki_mpi_fail(err, status, "rank %d of %d, %s: a rank stopped while the communicator was duplicated; no collective "
+                 "works on it any more: end the job", comm->rank, comm->rank_count, what);
   if (status != LAKE_OK) return status; /* dup belongs to the abandoned request */
   comm->comm = *dup;
   free(dup);
   MPI_Comm_set_errhandler(comm->comm, MPI_ERRORS_RETURN);
   return LAKE_OK;
+}
+
+lake_status lki_comm_open(lki_comm *comm, MPI_Comm parent, lake_env *env, lake_deadline deadline, const char *what,
+                          lake_error *err) {
+  *comm = (lki_comm){MPI_COMM_NULL, 0, 1, env, false};
+  MPI_Errhandler kept = MPI_ERRHANDLER_NULL;
+  int code = MPI_Comm_get_errhandler(parent, &kept);
+  if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS) code = MPI_Comm_rank(parent, &comm->rank);
+  if (code == MPI_SUCCESS) code = MPI_Comm_size(parent, &comm->rank_count);
+  lake_status status = code == MPI_SUCCESS ? LAKE_OK : lki_mpi_failed(comm, code, what, err);
+  if (status == LAKE_OK) {
+    lki_comm here = {parent, comm->rank, comm->rank_count, env, false};
+    status = lki_comm_arrive(&here, deadline, what, err);
+  }
+  if (status == LAKE_OK) status = duplicate(comm, parent, deadline, what, err);
+  if (kept != MPI_ERRHANDLER_NULL) {
+    MPI_Comm_set_errhandler(parent, kept);
+    MPI_Errhandler_free(&kept);
+  }
+  return status;
 }
 
 void lki_comm_close(lki_comm *comm) {

@@ -30,12 +30,18 @@ typedef struct lki_outcome {
 
 /* Sets *err (NULL accepted) and returns status. */
 lake_status lki_mpi_fail(lake_error *err, lake_status status, const char *format, ...) LAKE_PRINTF(3, 4);
+/* The same for an MPI error code; comm is broken then. */
+lake_status lki_mpi_failed(lki_comm *comm, int code, const char *what, lake_error *err);
 /* INVALID unless MPI is initialised and not finalised and comm is an intracommunicator. */
 lake_status lki_mpi_usable(MPI_Comm comm, const char *what, lake_error *err);
 
-/* Collective over parent: duplicates it. `what` names the caller's step in errors. */
+/* Collective over parent: duplicates it. `what` names the caller's step in errors. No collective is begun on parent
+ * unless all ranks are there; errors of MPI on it are returned, whatever its error handler is. */
 lake_status lki_comm_open(lki_comm *comm, MPI_Comm parent, lake_env *env, lake_deadline deadline, const char *what,
                           lake_error *err);
+/* Every rank calls it on the caller's own communicator, where only messages of LAKE_MPI_TAG are used. OK: every rank
+ * is here and gets OK. TIMEOUT names the ranks that did not come. */
+lake_status lki_comm_arrive(lki_comm *comm, lake_deadline deadline, const char *what, lake_error *err);
 /* Collective over comm unless broken. */
 void lki_comm_close(lki_comm *comm);
 /* Collective: all[r*bytes ...] is what rank r gave as `mine`. TIMEOUT names the ranks that did not come. */
@@ -48,6 +54,7 @@ lake_status lki_comm_bcast(lki_comm *comm, void *data, size_t bytes, int root, l
  * of the first rank that has it. */
 lake_status lki_comm_agree(lki_comm *comm, lake_status mine, const lake_error *own, lake_deadline deadline,
                            const char *what, lake_error *err);
+uint64_t lki_comm_now_ns(const lki_comm *comm);
 /* The deadline for a rank's own work inside a collective call: earlier, so that the outcome can still be agreed. */
 lake_deadline lki_comm_work_deadline(const lki_comm *comm, lake_deadline deadline);
 

@@ -258,14 +258,28 @@ lake_status lm_checkpoint_load_newest(const char *folder, lm_state *state, lm_mo
   return status;
 }
 
-void lm_checkpoint_prune(const char *folder, uint32_t keep, bool (*forget)(void *ctx, uint64_t step), void *ctx) {
+void lm_checkpoint_prune(const char *folder, uint64_t saved, uint32_t keep, bool (*forget)(void *ctx, uint64_t step),
+                         void *ctx) {
   uint64_t *steps = malloc(LIST_MAX * sizeof *steps);
   if (steps == NULL) return; /* the next checkpoint prunes */
   size_t count = list_steps(folder, steps, true);
-  for (size_t i = keep; i < count; i++) {
+  uint32_t kept = 1; /* the one just saved, whatever else is there */
+  for (size_t i = 0; i < count; i++) {
     char path[4200];
+    unsigned char *file = NULL;
+    size_t bytes = 0;
+    lake_error why = LAKE_ERROR_INIT;
+    if (steps[i] == saved) continue;
     snprintf(path, sizeof path, "%.4000s/ckpt-%08llu.bin", folder, (unsigned long long)steps[i]);
-    if (forget(ctx, steps[i])) unlink(path);
+    if (kept < keep) {
+      /* A file that cannot be resumed from does not count. It is not removed either, until enough newer ones are there:
+       * then its pin goes with it; until then older pins guard as much. */
+      kept += file_read(path, &file, &bytes, &why) == LAKE_OK;
+      free(file);
+      continue;
+    }
+    /* Above the one just saved lies only what the resume passed over: this run will write these steps again. */
+    if (steps[i] < saved && forget(ctx, steps[i])) unlink(path);
   }
   free(steps);
 }

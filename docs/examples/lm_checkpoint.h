@@ -30,8 +30,11 @@ lake_status lm_checkpoint_save(const char *folder, const lm_state *state, const 
  * namespace's or another model's. NOTFOUND: there is none. On failure nothing changed. */
 lake_status lm_checkpoint_load_newest(const char *folder, lm_state *state, lm_model *model, lake_error *err);
 
-/* Calls forget(ctx, step) for each checkpoint but the newest `keep` and removes it where that returns true; removes
- * what an interrupted save left. */
-void lm_checkpoint_prune(const char *folder, uint32_t keep, bool (*forget)(void *ctx, uint64_t step), void *ctx);
+/* Of the checkpoints keeps the one just saved and the newest others that can be read, `keep` in all; calls forget(ctx,
+ * step) for each that is older than these, readable or not, and removes it where that returns true. One that cannot be
+ * read and is newer stays: it counts as nothing, was warned of at the resume, and the run will come past it. Removes what
+ * an interrupted save left. */
+void lm_checkpoint_prune(const char *folder, uint64_t saved, uint32_t keep, bool (*forget)(void *ctx, uint64_t step),
+                         void *ctx);
 
 #endif

@@ -293,7 +293,7 @@ static lake_status checkpoint(trainer *job, lake_error *err) {
   if (status != LAKE_OK) return status;
   job->saved_step = job->state.step;
   if (pin(job) && job->rank == 0)
-    lm_checkpoint_prune(job->options.ckpt_dir, job->options.ckpt_keep, forget_pin, job);
+    lm_checkpoint_prune(job->options.ckpt_dir, job->saved_step, job->options.ckpt_keep, forget_pin, job);
   return LAKE_OK;
 }
 

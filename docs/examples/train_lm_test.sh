@@ -79,6 +79,24 @@ names() { find "$1" -type f -name "$2*" | sed 's|.*-\([0-9]*\)\..*|\1|' | sort; 
 diff <(names "$work/killed" ckpt-) <(names "$work/store/watermark/default" step-) ||
   fail "pins and checkpoints differ"
 
+echo "no checkpoint is readable any more: it starts over, and keeps what it writes, not what it cannot read"
+again() { train --url "$url" --ckpt-dir "$work/killed" --ckpt-every 7 --summary "$work/again.txt" "$@" >"$work/out" 2>&1; }
+for file in "$work/killed"/ckpt-*.bin; do truncate -s 1000 "$file"; done
+names "$work/killed" ckpt- >"$work/unreadable"
+again --steps 20
+grep -q '^starting at step 0:' "$work/out" || { cat "$work/out"; fail "it did not start over"; }
+printf '%s\n' 00000007 00000014 00000020 | sort - "$work/unreadable" | diff - <(names "$work/killed" ckpt-) ||
+  fail "not the three new checkpoints and the unreadable ones"
+diff <(names "$work/killed" ckpt-) <(names "$work/store/watermark/default" step-) || fail "pins and checkpoints differ"
+again
+grep -q '^resuming at step 20:' "$work/out" || { cat "$work/out"; fail "it did not resume from what it wrote"; }
+same again.txt
+# Past the unreadable ones, they are gone or written again.
+printf '%s\n' 00000049 00000056 000000$steps | diff - <(names "$work/killed" ckpt-) || fail "not the three newest"
+diff <(names "$work/killed" ckpt-) <(names "$work/store/watermark/default" step-) || fail "pins and checkpoints differ"
+again
+grep -q "^resuming at step $steps:" "$work/out" || { cat "$work/out"; fail "it did not resume at the end"; }
+
 echo "stop at a step, go on twice; a second look trains nothing"
 for n in 10 33 $steps $steps; do
   train --url "$url" --group parts --ckpt-dir "$work/parts" --steps "$n" --summary "$work/parts.txt" >"$work/out"

@@ -11,6 +11,10 @@
 extern "C" {
 #endif
 
+/* The tag of the messages by which the ranks find each other in lake_mpi_group_open(), on the communicator they give. The
+ * program sends nothing with it there. */
+#define LAKE_MPI_TAG 32749
+
 /* The sizes of the parallel dimensions; a 0 is a 1. */
 typedef struct lake_parallel {
   uint32_t tp; /* tensor parallel */
@@ -45,12 +49,19 @@ LAKE_API lake_status lake_mpi_mesh_from_order(MPI_Comm comm, const char *order, 
                                               lake_mesh *mesh, lake_coords *coords, lake_error *err);
 
 /** Open a consumer on every rank of a communicator and agree on it: same namespace, same cursor, same mesh.
- *  @param comm the ranks that open; duplicated.
+ *  @param comm the ranks that open; duplicated, which takes one collective on it. Its error handler is not called; it is
+ *         MPI_ERRORS_RETURN during the call and then what it was.
  *  @param ns this rank's namespace handle.
  *  @param options this rank's options: same mesh and cursor everywhere, coords its own. cursor on rank 0 decides
  *         where another rank passes NULL and rank 0 does not.
  *  @param deadline for the whole call; a rank that does not come is named by TIMEOUT.
  *  @param out the group: communicator plus consumer, set last.
+ *  After TIMEOUT comm is as it was: no collective is begun on it before every rank is known to be in this call, so the
+ *  program's own collectives go on, and the call may be tried again on it. The ranks find each other by messages of
+ *  LAKE_MPI_TAG, of which some may still lie there: only a receive or probe of MPI_ANY_TAG on comm can meet them, so have
+ *  none pending during the call and use none there after a TIMEOUT, or give a duplicate. There is one exception: a rank
+ *  that is stopped for longer than a quarter of the deadline (at most 2 s) in the moment after all have come. The text
+ *  then says "stopped while the communicator was duplicated", and nothing collective works on comm any more.
  *  Ownership: the caller closes it with lake_mpi_group_close(). ns must outlive it.
  *  Blocks: until all ranks agreed or the deadline. Threads: MPI_THREAD_FUNNELED is enough. MPI: collective over comm.
  *  Errors: INVALID (ranks disagree: the text names the first that differs, and on what), else the worst of the

@@ -2,12 +2,15 @@
 #include "output.h"
 #include "base/env.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LKI_READ_BYTES 65536
 
 void lki_sink_init(lki_sink *sink, int fd) {
   const char *no_color = lki_getenv("NO_COLOR");
@@ -29,7 +32,7 @@ bool lki_sink_full(const lki_sink *sink) {
 void lki_sink_raw(lki_sink *sink, const char *text, size_t bytes) {
   if (sink->gone) return;
   if (sink->capacity - sink->bytes < bytes) {
-    /* Streams stop at LKI_SINK_BYTES_MAX; our own lines are few, so twice that is never reached. */
+    /* Streams stop at LKI_SINK_BYTES_MAX, at their end at LKI_SINK_BYTES_LAST; our own lines are few. */
     size_t capacity = sink->capacity == 0 ? 65536 : sink->capacity * 2;
     while (capacity - sink->bytes < bytes) capacity *= 2;
     char *data = realloc(sink->data, capacity);
@@ -140,7 +143,7 @@ void lki_stream_put(lki_stream *stream, size_t which, const char *data, size_t b
 }
 
 bool lki_stream_read(lki_stream *stream) {
-  char data[65536];
+  char data[LKI_READ_BYTES];
   ssize_t n = read(stream->fd, data, sizeof data);
   if (n > 0) {
     if (stream->ranks > 0)
@@ -156,8 +159,11 @@ bool lki_stream_read(lki_stream *stream) {
 }
 
 void lki_stream_finish(lki_stream *stream) {
-  /* The writers are gone, so this reads what a pipe holds and ends. */
-  while (stream->fd >= 0 && lki_stream_read(stream)) continue;
+  /* The writers are gone or, orphans of a killed keeper, about to go: what they wrote before is what a pipe holds. */
+  const int held_bytes = stream->fd >= 0 ? fcntl(stream->fd, F_GETPIPE_SZ) : 0;
+  int reads = held_bytes > 0 ? held_bytes / LKI_READ_BYTES + 1 : 1;
+  /* A reader that sleeps through many restarts loses the last words of some, rather than that we grow without end. */
+  while (stream->fd >= 0 && reads-- > 0 && stream->sink->bytes < LKI_SINK_BYTES_LAST && lki_stream_read(stream)) continue;
   if (stream->fd >= 0) close(stream->fd);
   stream->fd = -1;
   if (stream->ranks > 0) lki_demux_finish(stream);

@@ -13,7 +13,8 @@
 #include <lakestream/base.h>
 
 #define LKI_LINE_BYTES_MAX ((size_t)16384)   /* a longer line is cut into pieces, each marked + */
-#define LKI_SINK_BYTES_MAX ((size_t)1 << 20) /* above this the children wait */
+#define LKI_SINK_BYTES_MAX ((size_t)1 << 20)  /* above this the children wait */
+#define LKI_SINK_BYTES_LAST ((size_t)1 << 23) /* above this the output of those that have ended is lost */
 
 typedef struct lki_sink {
   int fd;
@@ -64,7 +65,8 @@ bool lki_stream_init(lki_stream *stream, lki_sink *sink, const char *role, unsig
 void lki_stream_free(lki_stream *stream);
 /* Reads once from fd. False: there is no more for now, or ever (then fd is -1). */
 bool lki_stream_read(lki_stream *stream);
-/* Prints what is unfinished and closes: the writers are gone. */
+/* Prints what the pipe holds and what is unfinished, and closes. The writers are gone or ending: no more than a pipeful
+ * is read. */
 void lki_stream_finish(lki_stream *stream);
 
 /* For the demultiplexer: bytes of one source; and mpirun's own complete line. */

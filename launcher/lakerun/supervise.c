@@ -147,7 +147,7 @@ static size_t kill_orphans(const lki_run *run) {
 }
 
 /* Orphans come to us only when a keeper itself was killed; what they did is over, since their unit starts
- * anew. */
+ * anew. They go before their unit's last output is read, which they might else prolong for ever. */
 static bool reap(lki_run *run) {
   bool any = false;
   int status = 0;
@@ -155,11 +155,18 @@ static bool reap(lki_run *run) {
     any = true;
     for (size_t i = 0; i < run->unit_count; i++)
       if (run->units[i].pid == pid) {
-        lki_unit_ended(run, &run->units[i], status);
+        run->units[i].pid = 0;
+        run->units[i].last_status = status;
+        run->units[i].reaped = true;
         break;
       }
   }
   if (any) kill_orphans(run);
+  for (size_t i = 0; any && i < run->unit_count; i++)
+    if (run->units[i].reaped) {
+      run->units[i].reaped = false;
+      lki_unit_ended(run, &run->units[i], run->units[i].last_status);
+    }
   return any;
 }
 

@@ -42,7 +42,8 @@ typedef struct lki_unit {
   lki_failure row_first; /* the first of that row */
   uint64_t start_at_ns;
   uint64_t started_ns;
-  pid_t pid; /* of its keeper */
+  pid_t pid;   /* of its keeper */
+  bool reaped; /* the keeper's end is in last_status, but not dealt with yet */
   int control;
   bool heard; /* the keeper told the command's pid, or never will */
   lki_stream out;

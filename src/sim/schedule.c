@@ -25,7 +25,7 @@ typedef struct scenario scenario;
 
 typedef struct producer_role {
   scenario *sc;
-  char id[8];
+  char id[16];
   uint64_t goal;
 } producer_role;
 
@@ -408,25 +408,16 @@ static void start_role(scenario *sc, void *role) {
     start(sc, ((producer_role *)role)->id, producer_main, role, role);
 }
 
-typedef struct waking {
-  lki_process *process;
-} waking;
-
 static void wake(void *arg) {
-  waking *w = arg;
-  if (!lki_process_ended(w->process)) lki_process_resume(w->process);
-  free(w);
+  if (!lki_process_ended(arg)) lki_process_resume(arg);
 }
 
 static void weather(void *arg);
 
 static void pause_for(scenario *sc, lki_process *p, uint64_t ns) {
-  waking *w = malloc(sizeof *w);
-  if (w == NULL) abort();
-  w->process = p;
   lki_process_pause(p);
   sc->report->pause_count++;
-  lki_world_at(sc->world, lki_world_now_ns(sc->world) + ns, wake, w);
+  lki_world_at(sc->world, lki_world_now_ns(sc->world) + ns, wake, p);
 }
 
 /* One stroke: kill and start again, kill and leave, pause, or start a second process with the same role. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 typedef struct object {
   UT_hash_handle hh;
@@ -26,6 +27,17 @@ typedef struct group { /* objects that share their first component: a LIST looks
   object *objects;
 } group;
 
+/* A write that is on its way by itself. */
+typedef struct flight {
+  struct flight *prev, *next;
+  lki_simstore *store;
+  char *key;
+  unsigned char *data;
+  size_t bytes;
+  uint64_t cost_bytes;
+  bool if_absent;
+} flight;
+
 struct lki_simstore {
   lki_world *world;
   lki_sim_model model;
@@ -33,6 +45,7 @@ struct lki_simstore {
   lki_sim_observer observer;
   lki_sim_counts counts;
   group *groups;
+  flight *flights; /* not landed yet */
   uint64_t object_count;
   uint64_t entries;
   void (*trace)(void *ctx, const char *text);
@@ -139,27 +152,24 @@ static lake_status apply_write(lki_simstore *s, const char *key, lake_bytes body
   return LAKE_OK;
 }
 
-/* A write that is on its way by itself. */
-typedef struct flight {
-  lki_simstore *store;
-  char *key;
-  unsigned char *data;
-  size_t bytes;
-  uint64_t cost_bytes;
-  bool if_absent;
-} flight;
-
-static void land(void *arg) {
-  flight *f = arg;
-  (void)apply_write(f->store, f->key, (lake_bytes){f->data, f->bytes}, f->cost_bytes, f->if_absent);
+static void end_flight(flight *f) {
+  DL_DELETE(f->store->flights, f);
   free(f->key);
   free(f->data);
   free(f);
 }
 
+static void land(void *arg) {
+  flight *f = arg;
+  (void)apply_write(f->store, f->key, (lake_bytes){f->data, f->bytes}, f->cost_bytes, f->if_absent);
+  end_flight(f);
+}
+
 static void send_later(lki_simstore *s, const char *key, lake_bytes body, uint64_t cost_bytes, bool if_absent) {
   flight *f = must(calloc(1, sizeof *f));
-  *f = (flight){s, must(strdup(key)), must(malloc(body.bytes + 1)), body.bytes, cost_bytes, if_absent};
+  *f = (flight){.store = s, .key = must(strdup(key)), .data = must(malloc(body.bytes + 1)), .bytes = body.bytes,
+                .cost_bytes = cost_bytes, .if_absent = if_absent};
+  DL_APPEND(s->flights, f);
   if (body.bytes > 0) memcpy(f->data, body.data, body.bytes);
   lki_rng *rng = lki_world_rng(s->world);
   const uint64_t max_ns = s->faults.late_ns_max >> (4 * lki_rng_below(rng, 3)); /* some only just too late */
@@ -394,6 +404,8 @@ void lki_simstore_free(lki_simstore *s) {
     free(g->name);
     free(g);
   }
+  flight *f, *next_flight;
+  DL_FOREACH_SAFE(s->flights, f, next_flight) end_flight(f); /* the world ended before they landed */
   free(s);
 }
 

@@ -55,6 +55,23 @@ kill -TERM $pid
 finish
 none_marked || die "left after the keeper: $(marked)"
 
+# Orphans that never stop writing hold up nothing: neither the restart nor the memory.
+cat >loud.sh <<'S'
+[ "$LAKERUN_ATTEMPT" = 0 ] || exec sleep 1000
+for _ in $(seq 1 16); do yes '' & done
+wait
+S
+printf '{"drain_ms":100,"roles":{"loud":{"kind":"process","command":["sh","loud.sh"],"restart":{"backoff_ms":1}}}}' >job.json
+launch job.json
+wait_for has '^loud.0 | $' out.log
+kill -KILL "$(sed 's/.*) . \([0-9]*\).*/\1/' "/proc/$(pid_of 'loud\.0')/stat")"
+wait_for has '^lakerun: loud.0: started again' err.log
+peak_kb=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$pid/status")
+[ "$peak_kb" -lt 50000 ] || die "lakerun grew to $peak_kb kB"
+kill -TERM $pid
+finish
+none_marked || die "left after the loud ones: $(marked)"
+
 # A child that was there before lakerun, by an exec, is none of its business.
 printf '{"roles":{"a":{"kind":"process","command":["sh","-c","[ $LAKERUN_ATTEMPT = 1 ]"],"restart":{"backoff_ms":1}}}}' >job.json
 bash -c 'sleep 1000 & echo $! >before; exec "$LAKE_BIN/lakerun" job.json' >out.log 2>err.log || die "exit $?"
