@@ -116,7 +116,7 @@ static void test_ranges(void **state) {
                 LAKE_CORRUPT, &err); /* does not fit */
   assert_status(
       lki_store_get(f->store, "big", lki_range_exact(0, 101), &out, NULL, test_deadline(f->env), &err),
-      LAKE_CORRUPT, &err);
+      LAKE_INVALID, &err);
   assert_status(
       lki_store_get(f->store, "big", lki_range_exact(UINT64_MAX, 2), &out, NULL, test_deadline(f->env), &err),
       LAKE_INVALID, &err);
