@@ -18,13 +18,14 @@ static const char usage[] =
     "  --bandwidth-mb-s M    of one connection (100)\n"
     "  --jitter J            an operation takes 1 to 1+J times as long (0.5)\n"
     "  --epsilon E           DAC's conflict budget (0.05)\n"
+    "  --alpha A             weight of DAC's newest observation (0.2)\n"
     "  --full-list           the paper's system: write and commit in one loop, manifests that list every TGB\n"
     "  --entry-bytes B       what a listed TGB adds to such a manifest (2: a TGB of equal slices in the format here)\n"
     "  --seed N              (1)\n"
     "  --json                one JSON document on stdout\n"
     "  --help                this text\n";
 
-enum { POLICY = 1, PRODUCERS, HOURS, WARMUP, TGB_BYTES, RATE, LATENCY, BANDWIDTH, JITTER, EPSILON, FULL_LIST, ENTRY_BYTES, SEED };
+enum { POLICY = 1, PRODUCERS, HOURS, WARMUP, TGB_BYTES, RATE, LATENCY, BANDWIDTH, JITTER, EPSILON, ALPHA, FULL_LIST, ENTRY_BYTES, SEED };
 
 static const struct option options_table[] = {
     {"policy", required_argument, NULL, POLICY},       {"producers", required_argument, NULL, PRODUCERS},
@@ -32,6 +33,7 @@ static const struct option options_table[] = {
     {"tgb-bytes", required_argument, NULL, TGB_BYTES}, {"rate", required_argument, NULL, RATE},
     {"latency-ms", required_argument, NULL, LATENCY},  {"bandwidth-mb-s", required_argument, NULL, BANDWIDTH},
     {"jitter", required_argument, NULL, JITTER},       {"epsilon", required_argument, NULL, EPSILON},
+    {"alpha", required_argument, NULL, ALPHA},
     {"full-list", no_argument, NULL, FULL_LIST},       {"entry-bytes", required_argument, NULL, ENTRY_BYTES},
     {"seed", required_argument, NULL, SEED},           LKI_CLI_OPTIONS};
 
@@ -56,6 +58,7 @@ static lake_status take_option(int option, const char *value, lki_figures_option
   case BANDWIDTH: return lki_cli_number(value, "--bandwidth-mb-s", 0.001, 1e9, &o->bandwidth_mb_s, err);
   case JITTER: return lki_cli_number(value, "--jitter", 0, 100, &o->jitter, err);
   case EPSILON: return lki_cli_number(value, "--epsilon", 0.0001, 0.9999, &o->epsilon, err);
+  case ALPHA: return lki_cli_number(value, "--alpha", 0.0001, 1, &o->alpha, err);
   case FULL_LIST: o->full_list = true; return LAKE_OK;
   case ENTRY_BYTES: return lki_cli_u64(value, "--entry-bytes", 1, 1000000, &o->entry_bytes, err);
   case SEED: return lki_cli_u64(value, "--seed", 0, UINT64_MAX, &o->seed, err);
