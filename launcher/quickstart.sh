@@ -69,7 +69,7 @@ title() { printf '\n== %s\n' "$*"; }
 dir=${dir:-lakestream-demo}
 case $dir in
 /*) ;;
-*) dir=$PWD/$dir ;;
+*) dir=${PWD%/}/$dir ;;
 esac
 # Before anything is made: the name goes into job files.
 case $dir in

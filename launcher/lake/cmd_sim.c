@@ -19,7 +19,7 @@ static const char usage[] =
     "  --jitter J            an operation takes 1 to 1+J times as long (0.5)\n"
     "  --epsilon E           DAC's conflict budget (0.05)\n"
     "  --full-list           the paper's system: write and commit in one loop, manifests that list every TGB\n"
-    "  --entry-bytes B       what a listed TGB adds to such a manifest (100)\n"
+    "  --entry-bytes B       what a listed TGB adds to such a manifest (2: a TGB of equal slices in the format here)\n"
     "  --seed N              (1)\n"
     "  --json                one JSON document on stdout\n"
     "  --help                this text\n";
@@ -109,7 +109,7 @@ static void print_figures(const char *name, const lki_figures *f) {
 
 lake_status lki_cmd_sim(lki_cli *cli, int argc, char **argv, lake_error *err) {
   lki_figures_options o = {.seed = 1, .producers = 32, .hours = 1, .warmup_s = 300, .tgb_bytes = 1000000, .rate = 0.5,
-                           .latency_ms = 60, .bandwidth_mb_s = 100, .jitter = 0.5, .entry_bytes = 100};
+                           .latency_ms = 60, .bandwidth_mb_s = 100, .jitter = 0.5, .entry_bytes = 2};
   const char *list = "dac,carry";
   int option;
   while ((option = lki_cli_option(cli, argc, argv, options_table, usage, err)) > 0) {

@@ -53,6 +53,9 @@
   X(CURSOR_AT_PREFETCH, 0, "the cursor stands where the prefetch is, not the caller")                                \
   X(CURSOR_ONE_BACK, 0, "the cursor stands at the step that was delivered last")                                     \
   X(END_ONE_EARLY, 0, "the stream ends before its last step")                                                        \
+  X(ANNOUNCED_EARLY, 0, "a TGB is announced before its object is durable")                                             \
+  X(CARGO_OF_ANY_EPOCH, 0, "what a fenced producer announced is carried")                                              \
+  X(CARGO_OF_ANY_SEQ, 1, "an announced TGB is carried though the one before it is missing")                            \
   X(WRONG_SLICE, 0, "a rank reads the slice of rank 0")
 
 #define LKI_PLANT_ENUM(name, paired, text) LKI_PLANT_##name,

@@ -2,6 +2,7 @@
  * So each tells the others what it has uploaded, and whoever commits takes along what fits. Nothing depends on it:
  * epochs and seqs decide what is carried, and a TGB that nobody carries is committed by its owner. */
 #include "base/buffer.h"
+#include "base/planted.h"
 #include "client/producer.h"
 #include "format/names.h"
 #include "store/checked.h"
@@ -44,7 +45,9 @@ static bool take_key(void *ctx, const char *key, uint64_t object_bytes) {
   lki_announcement_key k;
   if (!lki_name_announcement_parse(key, &k) || strcmp(k.producer_id, c->producer->id) == 0) return true;
   int64_t at = lki_manifest_find_producer(c->view, k.producer_id);
-  if (at < 0 || c->view->producers[at].epoch != k.epoch || k.seq < c->view->producers[at].next_seq) return true;
+  if (at < 0) return true;
+  const lki_producer_entry *p = &c->view->producers[at];
+  if ((p->epoch != k.epoch && !LKI_PLANTED(CARGO_OF_ANY_EPOCH)) || k.seq < p->next_seq) return true;
   if (c->count == c->capacity) {
     const uint32_t capacity = c->capacity > 0 ? c->capacity * 2 : 64;
     lki_announcement_key *keys = lki_arena_alloc(c->arena, sizeof *keys * capacity);

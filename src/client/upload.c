@@ -1,6 +1,7 @@
 /* The producer's upload threads: take the next appended TGB, make its object durable, tell the committer. A failing
  * store is retried for as long as the producer lives, since giving up would lose what append accepted; flush's
  * deadline is where the caller learns of it. */
+#include "base/planted.h"
 #include "client/producer.h"
 #include "tgb/tgb.h"
 
@@ -16,6 +17,7 @@ static void upload_locked(lake_producer *p, lki_pending *item) {
   while (!p->synced.closing) {
     const bool announces = p->carries && p->synced.policy.active > 1; /* alone there is nobody to tell */
     lki_unlock(p->env, p->synced.lock);
+    if (LKI_PLANTED(ANNOUNCED_EARLY) && announces) lki_free(p->env, lki_announce(p, item));
     lake_error err = LAKE_ERROR_INIT;
     lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
     lake_status s = lki_tgb_write(p->ns->store, p->id, p->epoch, item->seq, lki_buffer_view(&item->object), deadline,

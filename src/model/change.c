@@ -185,7 +185,9 @@ static lake_status apply_cargo(lki_manifest *next, const lki_cargo *cargo, lake_
     int64_t index = lki_manifest_find_producer(next, append->producer_id);
     if (index < 0) continue;
     const lki_producer_entry *p = &next->producers[index];
-    if (p->epoch != append->epoch || p->next_seq != append->first_seq || append->offset < p->offset) continue;
+    if (p->next_seq < append->first_seq && LKI_PLANTED(CARGO_OF_ANY_SEQ) && p->epoch == append->epoch)
+      next->producers[index].next_seq = append->first_seq;
+    if ((p->epoch != append->epoch && !LKI_PLANTED(CARGO_OF_ANY_EPOCH)) || p->next_seq != append->first_seq || append->offset < p->offset) continue;
     lake_status s = apply_append(next, append, (uint32_t)index, err);
     if (s != LAKE_OK) return s;
   }

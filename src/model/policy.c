@@ -34,16 +34,20 @@ static bool paces_by_gap(const lki_policy *policy) {
 void lki_policy_observe(lki_policy *policy, uint64_t tau_ns, bool won, uint32_t active, double unit) {
   /* Eq. 6, whatever the outcome. The first observation is taken whole: from zero the average would need a dozen
    * attempts to reach the truth and meanwhile ask for gaps that are far too short. */
+  const bool first = policy->tau_ns == 0;
   double observed = (double)tau_ns;
-  const double believable = policy->tau_ns == 0 ? TAU_FIRST_NS_MAX : policy->tau_ns * TAU_GROWTH_MAX;
+  const double believable = first ? TAU_FIRST_NS_MAX : policy->tau_ns * TAU_GROWTH_MAX;
   if (observed > believable) observed = believable;
-  policy->tau_ns = policy->tau_ns == 0 ? observed : (1 - policy->alpha) * policy->tau_ns + policy->alpha * observed;
+  policy->tau_ns = first ? observed : (1 - policy->alpha) * policy->tau_ns + policy->alpha * observed;
   policy->active = active;
   if (paces_by_gap(policy)) {
     double conflict = ((double)active - 1) * policy->tau_ns / -log1p(-policy->epsilon) - policy->tau_ns; /* Eq. 7 */
     double cost = (1 - policy->delta) * policy->tau_ns / policy->delta;                                  /* Eq. 8 */
     double gap = fmax(fmax(conflict, 0), cost);                                                          /* Eq. 9 */
-    policy->gap_ns = (uint64_t)fmin(gap * (1 + policy->rho * unit), GAP_NS_MAX);                                         /* Eq. 10 */
+    /* Producers that a job starts together attempt together, and the jitter of Eq. 10 needs many rounds to part them;
+     * the Poisson model of Eq. 2 supposes that they are apart. So the first gap is anywhere below the target. */
+    const double spread = first ? 1 - unit : 1 + policy->rho * unit;
+    policy->gap_ns = (uint64_t)fmin(gap * spread, GAP_NS_MAX);                                         /* Eq. 10 */
   } else if (policy->kind == LKI_POLICY_INCR) {
     if (!won) policy->interval += 1;
   } else if (policy->kind == LKI_POLICY_AIMD) {

@@ -218,7 +218,10 @@ static void loop_main(room *r, lki_process *p, const uint32_t *number) {
   double next_ns = (double)lki_now_ns(env);
   while (lki_now_ns(env) < r->end_ns) {
     pace(r, env, &next_ns);
-    if (l.pending < PENDING_MAX) {
+    if (l.pending == PENDING_MAX) { /* nothing to do until the commit is due */
+      const uint64_t due_ns = l.last_ns + l.policy.gap_ns;
+      lki_sleep_until(env, due_ns > lki_now_ns(env) ? due_ns : lki_after_ns(env, 1000000));
+    } else {
       const uint64_t seq = l.first_seq + l.pending;
       if (lki_tgb_write(l.ns->store, l.id, l.epoch, seq, (lake_bytes){l.id, 1}, never, &err) == LAKE_OK)
         l.descriptors[l.pending++] = (lki_descriptor){.epoch = l.epoch, .seq = seq, .slice_count = 1,

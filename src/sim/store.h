@@ -14,7 +14,7 @@ typedef struct lki_sim_model {
   double bytes_per_s;         /* 0: no limit */
   double jitter;              /* an operation takes 1 to 1 + jitter times as long */
   uint64_t name_gap_ns;       /* writes of one name closer than this are refused (429); 0: no limit */
-  uint64_t data_bytes;        /* objects under data/ cost as if they had so many bytes, and are not kept; 0: as they are */
+  uint64_t data_bytes;        /* objects under data/ cost as if they had so many bytes, and are written and forgotten; 0: kept as they are */
   uint64_t entry_bytes;       /* a manifest costs so much for each TGB of lki_simstore_set_entries; 0: its own bytes */
   uint64_t manifests_kept;    /* older ones are forgotten, for runs without readers; 0: all are kept */
 } lki_sim_model;

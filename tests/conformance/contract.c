@@ -113,7 +113,7 @@ static void test_ranges(void **state) {
   lake_buffer out;
   lki_buffer_init(&out, f->env, 100);
   assert_status(lki_store_get(f->store, "big", lki_range_whole(), &out, NULL, test_deadline(f->env), &err),
-                LAKE_INVALID, &err); /* does not fit */
+                LAKE_CORRUPT, &err); /* does not fit */
   assert_status(
       lki_store_get(f->store, "big", lki_range_exact(0, 101), &out, NULL, test_deadline(f->env), &err),
       LAKE_INVALID, &err);

@@ -27,6 +27,17 @@ static void test_dac(void **state) {
   near((double)lki_policy_hurry_ns(&p, 0.5), 40e6);
 }
 
+/* Producers that start together part at once: the first gap lies anywhere below the target. */
+static void test_first_gap(void **state) {
+  (void)state;
+  lki_policy p;
+  assert_ok(lki_policy_init(&p, LKI_POLICY_DAC, 0, 0, 0, 0, NULL), NULL);
+  lki_policy_observe(&p, 60000000, true, 1, 0.75);
+  near((double)p.gap_ns, 540e6 * 0.25);
+  lki_policy_observe(&p, 60000000, true, 1, 0.75);
+  near((double)p.gap_ns, 540e6 * 1.075);
+}
+
 /* A single stalled attempt does not put the next one off for ever; a cost that stays is followed. */
 static void test_stall(void **state) {
   (void)state;
@@ -80,7 +91,8 @@ static void test_bad_parameters(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dac), cmocka_unit_test(test_stall), cmocka_unit_test(test_baselines),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dac), cmocka_unit_test(test_stall), cmocka_unit_test(test_first_gap),
+                                     cmocka_unit_test(test_baselines),
                                      cmocka_unit_test(test_bad_parameters)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,8 @@ typedef struct lake_store_ops {
   uint32_t size;
   const char *scheme;
 
-  /* Read. out->bytes is set to what was delivered, from out->data[0]; the buffer grows up to bytes_max, else
-   * INVALID. EXACT delivers exactly range.bytes or fails with CORRUPT (the object is shorter). A reply that is
+  /* Read. out->bytes is set to what was delivered, from out->data[0]; the buffer grows up to bytes_max; an
+   * object that would need more is CORRUPT (longer than such an object may be). EXACT delivers exactly range.bytes or fails with CORRUPT (the object is shorter). A reply that is
    * not what was asked (whole body for a range, short body) is never delivered. info may be NULL.
    * NOTFOUND: no such object. */
   lake_status (*get)(void *self, const char *key, lake_range range, lake_buffer *out, lake_object_info *info,
