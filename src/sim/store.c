@@ -316,20 +316,35 @@ typedef struct listed {
 
 static int by_key(const void *a, const void *b) { return strcmp(((const listed *)a)->key, ((const listed *)b)->key); }
 
-/* A snapshot at one moment, as a consistent listing gives it. */
-static size_t snapshot(lki_simstore *s, const char *prefix, const char *after, listed **out) {
-  size_t count = 0, capacity = 0;
+static bool is_listed(const object *o, const char *prefix, const char *after) {
+  return strncmp(o->key, prefix, strlen(prefix)) == 0 && (after == NULL || strcmp(o->key, after) > 0);
+}
+
+/* A snapshot at one moment, as a consistent listing gives it: one block of the lister's memory, keys behind the array,
+ * which goes with it when it is killed in between. */
+static size_t snapshot(const connection *c, const char *prefix, const char *after, listed **out) {
+  size_t count = 0, text_bytes = 0;
   listed *keys = NULL;
-  for (group *g = s->groups; g != NULL; g = g->hh.next) {
-    size_t n = strlen(g->name), m = strcspn(prefix, "/");
-    if (strchr(prefix, '/') != NULL && (n != m || strncmp(g->name, prefix, m) != 0)) continue;
-    for (object *o = g->objects; o != NULL; o = o->hh.next) {
-      if (strncmp(o->key, prefix, strlen(prefix)) != 0 || (after != NULL && strcmp(o->key, after) <= 0)) continue;
-      if (count == capacity) {
-        capacity = capacity > 0 ? capacity * 2 : 64;
-        keys = must(realloc(keys, capacity * sizeof *keys));
+  char *text = NULL;
+  for (int pass = 0; pass < 2; pass++) { /* counts, then copies */
+    if (pass == 1) {
+      keys = must(lki_alloc(lki_process_env(c->process), count * sizeof *keys + text_bytes + 1));
+      text = (char *)(keys + count);
+      count = 0;
+    }
+    for (group *g = c->store->groups; g != NULL; g = g->hh.next) {
+      size_t n = strlen(g->name), m = strcspn(prefix, "/");
+      if (strchr(prefix, '/') != NULL && (n != m || strncmp(g->name, prefix, m) != 0)) continue;
+      for (object *o = g->objects; o != NULL; o = o->hh.next) {
+        if (!is_listed(o, prefix, after)) continue;
+        const size_t key_bytes = strlen(o->key) + 1;
+        if (pass == 1) {
+          keys[count] = (listed){memcpy(text, o->key, key_bytes), o->bytes};
+          text += key_bytes;
+        }
+        count++;
+        text_bytes += key_bytes;
       }
-      keys[count++] = (listed){must(strdup(o->key)), o->bytes};
     }
   }
   if (count > 0) qsort(keys, count, sizeof *keys, by_key);
@@ -346,7 +361,7 @@ static lake_status sim_list(void *self, const char *prefix, const char *start_af
   if (!travel(s, 0, f == F_SLOW, deadline)) return timed_out(err);
   if (f == F_FAIL) return failed(err);
   listed *keys = NULL;
-  size_t count = snapshot(s, prefix, start_after, &keys);
+  size_t count = snapshot(c, prefix, start_after, &keys);
   trace(s, "list", prefix, "");
   const bool in_time = travel(s, 0, false, deadline);
   bool more = in_time && f != F_LOST;
@@ -357,9 +372,8 @@ static lake_status sim_list(void *self, const char *prefix, const char *start_af
       more = travel(s, 0, false, deadline) && travel(s, 0, false, deadline);
     }
     if (more) more = fn(ctx, keys[i].key, keys[i].bytes);
-    free(keys[i].key);
   }
-  free(keys);
+  lki_free(lki_process_env(c->process), keys);
   if (!in_time) return timed_out(err);
   return f == F_LOST ? failed(err) : LAKE_OK;
 }
