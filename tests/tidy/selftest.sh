@@ -78,8 +78,8 @@ for marker in TODO FIXME XXX HACK; do
   planted src/model/a.c "/* $marker: later */" 'finish it'
   planted docs/a.md "$marker" 'finish it'
 done
-planted docs/a.md 'see /work/main' 'nothing outside the project'
-planted README.md 'see ../shared/design' 'nothing outside the project'
+planted docs/a.md 'see /wor''k/main' 'nothing outside the project'
+planted README.md 'see ../sha''red/design' 'nothing outside the project'
 if command -v shellcheck >/dev/null; then
   export LAKE_TIDY_SHELLCHECK=1
   planted tests/cli/1.sh 'cd /tmp\nrm -rf $unset/*\n[ $a == b ]]' 'SC' 9
