@@ -81,11 +81,16 @@ static uint64_t slice_cost(const lake_consumer *c, const lki_descriptor *d) {
 static lake_status look_again_locked(lake_consumer *c, uint64_t step, uint64_t view_version, lake_deadline deadline,
                                      lake_error *err) {
   lki_unlock(c->env, c->synced.lock);
-  lki_manifest *view = NULL;
-  if (lki_log_catch_up(c->ns->log, deadline, NULL) == LAKE_OK) view = lki_log_view(c->ns->log);
+  lake_error local = LAKE_ERROR_INIT;
+  lake_status s = lki_log_catch_up(c->ns->log, deadline, &local);
+  lki_manifest *view = lki_log_view(c->ns->log);
   lki_lock(c->env, c->synced.lock);
-  if (view == NULL) return LAKE_CORRUPT;
-  lake_status s = LAKE_CORRUPT;
+  if (s != LAKE_OK) { /* not known: what may only be reclaimed is not called CORRUPT */
+    lki_error_copy(err, &local);
+    lki_manifest_release(view);
+    return s;
+  }
+  s = LAKE_CORRUPT;
   if (step < view->first_live_step)
     s = lki_fail(err, LAKE_RECLAIMED, "it was reclaimed, the first live step is %" PRIu64 "; resume from a live pin",
                  view->first_live_step);

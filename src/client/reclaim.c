@@ -121,10 +121,16 @@ static lake_status find_live(lake_namespace *ns, bool dry_run, uint64_t dry_step
     const uint64_t version = view->version;
     lki_manifest_release(view);
     bool moved = false;
-    if (s == LAKE_CORRUPT && i < LIVE_TRIES && lki_log_catch_up(ns->log, deadline, NULL) == LAKE_OK) {
+    if (s == LAKE_CORRUPT && i < LIVE_TRIES) {
+      lake_error unknown = LAKE_ERROR_INIT;
+      lake_status caught_up = lki_log_catch_up(ns->log, deadline, &unknown);
       view = lki_log_view(ns->log);
-      moved = view->version > version;
+      moved = caught_up == LAKE_OK && view->version > version;
       lki_manifest_release(view);
+      if (caught_up != LAKE_OK) { /* what may only be old is not called CORRUPT */
+        s = caught_up;
+        local = unknown;
+      }
     }
     if (moved) continue;
     lki_error_copy(err, &local);

@@ -150,7 +150,11 @@ void lki_log_publish(lki_log *log, const lki_manifest *manifest) {
  * since: then the newer view decides. */
 static lake_status excuse_old_base(lki_log *log, const lki_manifest *base, lake_deadline deadline, lake_error *err) {
   lake_error local = LAKE_ERROR_INIT;
-  if (lki_log_catch_up(log, deadline, &local) != LAKE_OK) return LAKE_CORRUPT;
+  lake_status s = lki_log_catch_up(log, deadline, &local);
+  if (s != LAKE_OK) { /* not known: a base that may only be old is not called CORRUPT, which would end its writer */
+    lki_error_copy(err, &local);
+    return s;
+  }
   lki_manifest *view = lki_log_view(log);
   const bool moved = view->version > base->version;
   lki_manifest_release(view);

@@ -33,8 +33,10 @@ typedef struct consumer_role {
   scenario *sc;
   uint32_t d;
   bool ended;
-  char cursor[LAKE_CURSOR_BYTES]; /* as a checkpoint would hold it; "": none yet */
-  uint64_t next_step;             /* that belongs to it */
+  char cursor[LAKE_CURSOR_BYTES]; /* of the last checkpoint, which is pinned; "": none yet */
+  uint64_t saved_step;            /* that belongs to it */
+  uint64_t next_step;
+  char pin[24]; /* the checkpoint's name; "": none */
 } consumer_role;
 
 struct scenario {
@@ -169,6 +171,28 @@ static void check_batch(consumer_role *role, const lake_batch *batch) {
     lki_check_delivered(check, batch->step, id, epoch, seq);
 }
 
+/* A checkpoint: a pin where the consumer stands, and then the one before it is dropped. What could not be pinned is no
+ * checkpoint, and a restart goes back to the last that could. */
+static void checkpoint(consumer_role *role, lki_process *p, lake_namespace *ns, lake_consumer *c) {
+  scenario *sc = role->sc;
+  char group[24], name[24], cursor[LAKE_CURSOR_BYTES], old[24];
+  lake_error err = LAKE_ERROR_INIT;
+  snprintf(group, sizeof group, "g%u", (unsigned)(role - sc->consumers));
+  snprintf(name, sizeof name, "s%" PRIu64, role->next_step);
+  lake_consumer_cursor(c, cursor);
+  if (strcmp(name, role->pin) == 0) return;
+  lake_status s = lake_pin_create(ns, group, name, cursor, in(p, 30 * SECOND), &err);
+  if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "pin: %s", err.text);
+  if (s != LAKE_OK) return;
+  lki_check_pin(sc->check, role->next_step, true);
+  if (role->pin[0] != 0) lki_check_pin(sc->check, role->saved_step, false);
+  memcpy(old, role->pin, sizeof old);
+  memcpy(role->pin, name, sizeof name);
+  memcpy(role->cursor, cursor, sizeof cursor);
+  role->saved_step = role->next_step;
+  if (old[0] != 0) (void)lake_pin_remove(ns, group, old, in(p, 30 * SECOND), &err);
+}
+
 static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
   scenario *sc = role->sc;
   lake_env *env = lki_process_env(p);
@@ -178,7 +202,10 @@ static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
   o.io_threads = 1 + (uint32_t)(lki_random_u64(env) % 2);
   o.prefetch_steps_max = 1 + (uint32_t)(lki_random_u64(env) % 5);
   o.prefetch_bytes_max = lki_random_u64(env) % 2 == 0 ? 1 : 0;
-  o.cursor = role->cursor[0] != 0 ? role->cursor : NULL;
+  const bool pinned = role->cursor[0] != 0;
+  bool first = !pinned; /* without a checkpoint it begins at the first live step, wherever that is */
+  o.cursor = pinned ? role->cursor : NULL;
+  role->next_step = role->saved_step;
   lake_consumer *c = NULL;
   lake_status s = lake_consumer_open(ns, &o, in(p, 30 * SECOND), &c, &err);
   if (s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID || s == LAKE_RECLAIMED)
@@ -188,13 +215,18 @@ static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
     lake_batch batch;
     s = lake_consumer_next(c, in(p, 5 * SECOND), &batch, &err);
     if (s == LAKE_OK) {
+      if (first) role->next_step = batch.step;
+      first = false;
       check_batch(role, &batch);
       role->next_step = batch.step + 1;
       lake_consumer_release(c, &batch);
-      lake_consumer_cursor(c, role->cursor);
+      if (lki_random_u64(env) % 4 == 0) checkpoint(role, p, ns, c);
     }
+    if (s == LAKE_RECLAIMED && role->cursor[0] != 0)
+      lki_check_fail(sc->check, "I6: d=%u has pinned step %" PRIu64 ", but: %s", role->d, role->saved_step, err.text);
     if (s == LAKE_END) {
       role->ended = true;
+      if (first) role->next_step = lki_check_step_count(sc->check); /* all was reclaimed before it came */
       if (!lki_check_sealed(sc->check) || role->next_step != lki_check_step_count(sc->check))
         lki_check_fail(sc->check, "I3: d=%u ended after %" PRIu64 " steps of %" PRIu64, role->d, role->next_step,
                        lki_check_step_count(sc->check));
@@ -260,7 +292,11 @@ static void reclaimer_main(lki_process *p, void *arg) {
   lake_namespace *ns = open_ns(sc, p, &store);
   while (!lki_check_sealed(sc->check)) {
     nap(p, 20 * SECOND);
-    reclaim_once(sc, p, ns);
+    lake_error err = LAKE_ERROR_INIT;
+    if (lki_random_u64(ns->env) % 2 == 0)
+      reclaim_once(sc, p, ns);
+    else if (lake_reclaim(ns, NULL, in(p, 120 * SECOND), NULL, &err) == LAKE_INTERNAL)
+      lki_check_fail(sc->check, "reclaim: %s", err.text);
   }
   lake_namespace_close(ns);
   lake_store_close(store);
