@@ -6,20 +6,20 @@
 #include "base/planted.h"
 #include "client/namespace.h"
 #include "format/names.h"
+#include "sim/actor.h"
 #include "sim/check.h"
-#include "tgb/tgb.h"
 #include <inttypes.h>
 #include <lakestream/lakestream.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND ((uint64_t)1000 * 1000 * 1000)
+#define SECOND LKI_SIM_SECOND
 #define IDS_MAX 16
 #define CONSUMERS_MAX 32
 #define PROCESSES_MAX 512
-#define MESH_D 2u
-#define OFFSET_PER_TGB 3u
+#define MESH_D LKI_SIM_MESH_D
+#define OFFSET_PER_TGB LKI_SIM_OFFSET_PER_TGB
 
 typedef struct scenario scenario;
 
@@ -58,25 +58,16 @@ struct scenario {
   bool healed, sealing;
 };
 
-static lake_deadline in(lki_process *p, uint64_t ns) {
-  return (lake_deadline){lki_after_ns(lki_process_env(p), ns)};
-}
-
-static void nap(lki_process *p, uint64_t ns_max) {
-  lake_env *env = lki_process_env(p);
-  lki_sleep_until(env, lki_after_ns(env, (uint64_t)((double)ns_max * lki_random_unit(env))));
-}
-
 /* Opens the namespace, however long the store does not want to. */
 static lake_namespace *open_ns(scenario *sc, lki_process *p, lake_store **store) {
   lake_error err = LAKE_ERROR_INIT;
   if (lki_simstore_connect(sc->store, p, store, &err) != LAKE_OK) abort();
   lake_namespace *ns = NULL;
   for (;;) {
-    lake_status s = lake_namespace_open_store(lki_process_env(p), *store, in(p, 30 * SECOND), &ns, &err);
+    lake_status s = lake_namespace_open_store(lki_process_env(p), *store, lki_sim_in(p, 30 * SECOND), &ns, &err);
     if (s == LAKE_OK) return ns;
     if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "open: %s", err.text);
-    nap(p, SECOND);
+    lki_sim_nap(p, SECOND);
   }
 }
 
@@ -99,7 +90,7 @@ static lake_status append_one(producer_role *role, lki_process *p, lake_producer
     slices[d] = (lake_bytes){text[d], (size_t)n};
   }
   return lake_producer_append(producer, slices, MESH_D, (seq + 1) * OFFSET_PER_TGB, (lake_bytes){&seq, sizeof seq},
-                              in(p, 20 * SECOND), err);
+                              lki_sim_in(p, 20 * SECOND), err);
 }
 
 /* One incarnation's life. True: the role is done, or this process has to stop. */
@@ -112,10 +103,10 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
   o.pending_count_max = 2 + (uint32_t)(lki_random_u64(lki_process_env(p)) % 6);
   lake_producer *producer = NULL;
   lake_producer_resume resume;
-  lake_status s = lake_producer_open(ns, role->id, &o, in(p, 30 * SECOND), &resume, &producer, &err);
+  lake_status s = lake_producer_open(ns, role->id, &o, lki_sim_in(p, 30 * SECOND), &resume, &producer, &err);
   if (s != LAKE_OK) {
     if (s == LAKE_INTERNAL || s == LAKE_CORRUPT) lki_check_fail(sc->check, "producer %s: %s", role->id, err.text);
-    nap(p, SECOND);
+    lki_sim_nap(p, SECOND);
     return s == LAKE_END;
   }
   check_resume(role, &resume);
@@ -127,19 +118,19 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
       if (s == LAKE_OK) seq++;
     }
     if (s == LAKE_OK && (seq == role->goal || lki_random_u64(lki_process_env(p)) % 3 == 0)) {
-      s = lake_producer_flush(producer, in(p, 10 * SECOND), &err);
+      s = lake_producer_flush(producer, lki_sim_in(p, 10 * SECOND), &err);
       if (s == LAKE_OK) {
         lki_check_acknowledged(sc->check, role->id, resume.epoch, resume.seq, seq);
         told = seq;
       }
     }
     if (s == LAKE_OK && told == role->goal) break;
-    nap(p, SECOND);
+    lki_sim_nap(p, SECOND);
   }
   if (s == LAKE_FENCED) sc->report->fenced_count++;
   if (s == LAKE_INTERNAL || s == LAKE_CORRUPT) lki_check_fail(sc->check, "producer %s: %s", role->id, err.text);
   if (s == LAKE_OK && lki_random_u64(lki_process_env(p)) % 2 == 0)
-    (void)lake_producer_retire(producer, in(p, 10 * SECOND), &err);
+    (void)lake_producer_retire(producer, lki_sim_in(p, 10 * SECOND), &err);
   lake_producer_close(producer);
   return true;
 }
@@ -181,7 +172,7 @@ static void checkpoint(consumer_role *role, lki_process *p, lake_namespace *ns, 
   snprintf(name, sizeof name, "s%" PRIu64, role->next_step);
   lake_consumer_cursor(c, cursor);
   if (strcmp(name, role->pin) == 0) return;
-  lake_status s = lake_pin_create(ns, group, name, cursor, in(p, 30 * SECOND), &err);
+  lake_status s = lake_pin_create(ns, group, name, cursor, lki_sim_in(p, 30 * SECOND), &err);
   if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "pin: %s", err.text);
   if (s != LAKE_OK) return;
   lki_check_pin(sc->check, role->next_step, true);
@@ -190,7 +181,7 @@ static void checkpoint(consumer_role *role, lki_process *p, lake_namespace *ns, 
   memcpy(role->pin, name, sizeof name);
   memcpy(role->cursor, cursor, sizeof cursor);
   role->saved_step = role->next_step;
-  if (old[0] != 0) (void)lake_pin_remove(ns, group, old, in(p, 30 * SECOND), &err);
+  if (old[0] != 0) (void)lake_pin_remove(ns, group, old, lki_sim_in(p, 30 * SECOND), &err);
 }
 
 static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
@@ -207,13 +198,13 @@ static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
   o.cursor = pinned ? role->cursor : NULL;
   role->next_step = role->saved_step;
   lake_consumer *c = NULL;
-  lake_status s = lake_consumer_open(ns, &o, in(p, 30 * SECOND), &c, &err);
+  lake_status s = lake_consumer_open(ns, &o, lki_sim_in(p, 30 * SECOND), &c, &err);
   if (s == LAKE_CORRUPT || s == LAKE_INTERNAL || s == LAKE_INVALID || s == LAKE_RECLAIMED)
     lki_check_fail(sc->check, "consumer d=%u: %s", role->d, err.text);
   if (s != LAKE_OK) return;
   while (s == LAKE_OK || s == LAKE_TIMEOUT) {
     lake_batch batch;
-    s = lake_consumer_next(c, in(p, 5 * SECOND), &batch, &err);
+    s = lake_consumer_next(c, lki_sim_in(p, 5 * SECOND), &batch, &err);
     if (s == LAKE_OK) {
       if (first) role->next_step = batch.step;
       first = false;
@@ -233,7 +224,7 @@ static void consume(consumer_role *role, lki_process *p, lake_namespace *ns) {
     }
     if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "consumer d=%u: %s", role->d, err.text);
     if (lki_random_u64(env) % 16 == 0) break; /* closes, and goes on from its cursor */
-    nap(p, SECOND / 2);
+    lki_sim_nap(p, SECOND / 2);
   }
   lake_consumer_close(c);
 }
@@ -244,7 +235,7 @@ static void consumer_main(lki_process *p, void *arg) {
   lake_namespace *ns = open_ns(role->sc, p, &store);
   while (!role->ended) {
     consume(role, p, ns);
-    nap(p, SECOND);
+    lki_sim_nap(p, SECOND);
   }
   lake_namespace_close(ns);
   lake_store_close(store);
@@ -269,7 +260,7 @@ static bool take_old(void *ctx, const char *key, uint64_t object_bytes) {
 
 static void reclaim_once(scenario *sc, lki_process *p, lake_namespace *ns) {
   lake_error err = LAKE_ERROR_INIT;
-  lake_deadline deadline = in(p, 60 * SECOND);
+  lake_deadline deadline = lki_sim_in(p, 60 * SECOND);
   if (lki_log_refresh(ns->log, deadline, NULL, &err) != LAKE_OK) return;
   lki_manifest *view = lki_log_view(ns->log);
   const uint64_t blocks = view->version / sc->version_block + (LKI_PLANTED(RECLAIM_TAKES_NEWEST) ? 2 : 0);
@@ -291,11 +282,11 @@ static void reclaimer_main(lki_process *p, void *arg) {
   lake_store *store = NULL;
   lake_namespace *ns = open_ns(sc, p, &store);
   while (!lki_check_sealed(sc->check)) {
-    nap(p, 20 * SECOND);
+    lki_sim_nap(p, 20 * SECOND);
     lake_error err = LAKE_ERROR_INIT;
     if (lki_random_u64(ns->env) % 2 == 0)
       reclaim_once(sc, p, ns);
-    else if (lake_reclaim(ns, NULL, in(p, 120 * SECOND), NULL, &err) == LAKE_INTERNAL)
+    else if (lake_reclaim(ns, NULL, lki_sim_in(p, 120 * SECOND), NULL, &err) == LAKE_INTERNAL)
       lki_check_fail(sc->check, "reclaim: %s", err.text);
   }
   lake_namespace_close(ns);
@@ -304,87 +295,11 @@ static void reclaimer_main(lki_process *p, void *arg) {
 
 /* --- the auditor: what the log tells of each attempt (I5), with claims of an id that nobody else uses --- */
 
-static void audit(scenario *sc, lki_process *p, lake_namespace *ns) {
-  static const char id[] = "audit";
-  const lki_change change = {.kind = LKI_CHANGE_CLAIM, .producer_id = id, .owner = "audit"};
-  lake_status s = LAKE_OK;
-  uint64_t known = 0;   /* claims that were told to have been made */
-  bool certain = true;
-  while (s != LAKE_END) {
-    nap(p, 3 * SECOND);
-    if (certain && lki_check_epoch(sc->check, id) != known)
-      lki_check_fail(sc->check, "I5: an attempt was told not to be committed, and is: epoch %" PRIu64 " instead of "
-                     "%" PRIu64, lki_check_epoch(sc->check, id), known);
-    lake_error err = LAKE_ERROR_INIT;
-    lki_commit_result result;
-    const uint64_t patience_ns = SECOND / 16 + lki_random_u64(ns->env) % (8 * SECOND >> 3 * (lki_random_u64(ns->env) % 3));
-    s = lki_log_try(ns->log, &change, NULL, id, 0, in(p, patience_ns), &result, &err);
-    if (s == LAKE_OK) {
-      const uint64_t epoch = result.manifest->producers[lki_manifest_find_producer(result.manifest, id)].epoch;
-      if (lki_check_epoch(sc->check, id) != epoch || (certain && epoch != known + 1))
-        lki_check_fail(sc->check, "I5: the auditor was told that it claimed epoch %" PRIu64 " after %" PRIu64
-                       "; the truth is %" PRIu64, epoch, known, lki_check_epoch(sc->check, id));
-      known = epoch;
-      certain = true;
-    }
-    if (s == LAKE_UNCERTAIN) certain = false;
-    if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "auditor: %s", err.text);
-    lki_manifest_release(result.manifest);
-  }
-}
-
-/* --- the lapper: a writer that asks again for what is in already, together with what is new --- */
-
-/* Uploads seq and describes it. */
-static bool lap_upload(lki_process *p, lake_namespace *ns, uint64_t seq, lki_arena *arena, lki_descriptor *d) {
-  char text[MESH_D][64];
-  lake_bytes slices[MESH_D];
-  for (uint32_t i = 0; i < MESH_D; i++) {
-    int n = snprintf(text[i], sizeof text[i], "lap 1 %" PRIu64 " %u", seq, i);
-    slices[i] = (lake_bytes){text[i], (size_t)n};
-  }
-  lake_buffer object;
-  lki_buffer_init(&object, ns->env, 65536);
-  lake_status s = lki_tgb_encode(ns->env, &ns->schema->namespace_id, "lap", 1, seq, slices, MESH_D, false, arena,
-                                 &object, d, NULL);
-  while (s == LAKE_OK && lki_tgb_write(ns->store, "lap", 1, seq, lki_buffer_view(&object), in(p, 30 * SECOND), NULL) != LAKE_OK)
-    nap(p, SECOND);
-  lki_buffer_free(&object);
-  return s == LAKE_OK;
-}
-
-static void lap(scenario *sc, lki_process *p, lake_namespace *ns) {
-  lki_commit_result result;
-  lake_error err = LAKE_ERROR_INIT;
-  lki_change claim = {.kind = LKI_CHANGE_CLAIM, .producer_id = "lap", .owner = "lap"};
-  lake_status s = lki_log_commit(ns->log, &claim, "lap", in(p, 60 * SECOND), &result, &err);
-  lki_manifest_release(result.manifest);
-  if (s != LAKE_OK) return;
-  lki_arena arena;
-  lki_arena_init(&arena, ns->env);
-  lki_descriptor d[2];
-  for (uint64_t seq = 0; seq < 4 && s == LAKE_OK; seq++) {
-    const uint32_t again = seq > 0 ? 1 : 0;
-    if (again > 0) d[0] = d[1];
-    if (!lap_upload(p, ns, seq, &arena, &d[1])) break;
-    lki_change append = {.kind = LKI_CHANGE_APPEND, .producer_id = "lap", .epoch = 1, .first_seq = seq - again,
-                         .descriptor_count = 1 + again, .descriptors = again > 0 ? d : &d[1],
-                         .offset = (seq + 1) * OFFSET_PER_TGB};
-    s = lki_log_commit(ns->log, &append, "lap", in(p, 60 * SECOND), &result, &err);
-    lki_manifest_release(result.manifest);
-    if (s == LAKE_EXISTS) s = LAKE_OK;
-    if (s == LAKE_OK) lki_check_acknowledged(sc->check, "lap", 1, 0, seq + 1);
-    if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(sc->check, "lapper: %s", err.text);
-    nap(p, 2 * SECOND);
-  }
-  lki_arena_free(&arena);
-}
-
 static void lapper_main(lki_process *p, void *arg) {
   scenario *sc = arg;
   lake_store *store = NULL;
   lake_namespace *ns = open_ns(sc, p, &store);
-  lap(sc, p, ns);
+  lki_sim_lap(sc->check, p, ns);
   lake_namespace_close(ns);
   lake_store_close(store);
 }
@@ -393,7 +308,7 @@ static void auditor_main(lki_process *p, void *arg) {
   scenario *sc = arg;
   lake_store *store = NULL;
   lake_namespace *ns = open_ns(sc, p, &store);
-  audit(sc, p, ns);
+  lki_sim_audit(sc->check, p, ns);
   lake_namespace_close(ns);
   lake_store_close(store);
 }
@@ -403,7 +318,7 @@ static void sealer_main(lki_process *p, void *arg) {
   lake_store *store = NULL;
   lake_namespace *ns = open_ns(sc, p, &store);
   lake_error err = LAKE_ERROR_INIT;
-  while (lake_namespace_seal(ns, in(p, 30 * SECOND), NULL, &err) != LAKE_OK) nap(p, SECOND);
+  while (lake_namespace_seal(ns, lki_sim_in(p, 30 * SECOND), NULL, &err) != LAKE_OK) lki_sim_nap(p, SECOND);
   lake_namespace_close(ns);
   lake_store_close(store);
 }
@@ -418,7 +333,7 @@ static void founder_main(lki_process *p, void *arg) {
   o.mesh.c_count = 1;
   o.tail_max = sc->tail_max;
   o.version_block = sc->version_block;
-  if (lake_namespace_create_store(lki_process_env(p), store, &o, in(p, 60 * SECOND), NULL, &err) != LAKE_OK)
+  if (lake_namespace_create_store(lki_process_env(p), store, &o, lki_sim_in(p, 60 * SECOND), NULL, &err) != LAKE_OK)
     lki_check_fail(sc->check, "create: %s", err.text);
   lake_store_close(store);
 }
