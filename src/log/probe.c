@@ -234,8 +234,13 @@ static lake_status look(lki_log *log, uint64_t from, manner how, lake_deadline d
     return how.check_boundary ? nothing_at(log, start + 1, deadline, err) : LAKE_OK;
   if (s == LAKE_NOTFOUND)
     s = lki_log_load(log, start, deadline, &manifest, &local);
-  else if (s == LAKE_OK)
-    s = find_from(log, start + 1, how.may_list, deadline, &manifest, &local);
+  else if (s == LAKE_OK || s == LAKE_CORRUPT) {
+    /* A damaged version is in nobody's way unless it is the newest. */
+    lake_error beyond = LAKE_ERROR_INIT;
+    lake_status found = find_from(log, start + 1, how.may_list, deadline, &manifest, &beyond);
+    if (found != LAKE_OK) local = beyond;
+    if (found != LAKE_OK || manifest != NULL) s = found;
+  }
   if (s == LAKE_OK)
     s = accept_or_jump(log, manifest, deadline, err);
   else if (s == LAKE_NOTFOUND) /* the hint lied, or reclaim went by meanwhile */

@@ -1,5 +1,6 @@
 /* The boundary (I7): a stalled writer that re-creates a reclaimed name is not believed, by itself or by readers; a
  * reader that fell behind finds the end again; and the newest version is found in few requests from any hint. */
+#include "base/buffer.h"
 #include "base/env.h"
 #include "client/namespace.h"
 #include "format/names.h"
@@ -166,6 +167,42 @@ static void test_hints_that_lie(void **state) {
   lake_env_close(env);
 }
 
+/* A damaged version in the middle stops nobody, wherever the hint stands; a damaged newest one is told. */
+static void test_damaged_in_the_middle(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_namespace *worker = create(env, "mem:middle");
+  claim(worker, "w");
+  for (uint64_t seq = 0; seq < 9; seq++) assert_ok(append(worker, "w", 1, seq, false), &err);
+  for (uint64_t damaged = 2; damaged <= 10; damaged++) {
+    lake_namespace *old = open_again(env, "mem:middle");
+    assert_ok(lki_log_refresh(old->log, test_deadline(env), NULL, &err), &err);
+    char name[LKI_NAME_BYTES];
+    lake_buffer good;
+    lki_buffer_init(&good, env, 65536);
+    lki_name_manifest(name, damaged);
+    assert_ok(lki_store_get(worker->store, name, lki_range_whole(), &good, NULL, test_deadline(env), &err), &err);
+    assert_ok(lki_store_put(worker->store, name, (lake_bytes){"damage", 6}, test_deadline(env), &err), &err);
+    for (uint64_t hint = damaged > 1 ? damaged - 1 : 1; hint <= damaged; hint++) {
+      lake_buffer text;
+      lki_buffer_init(&text, env, 256);
+      assert_ok(lki_hint_encode(hint, &text, &err), &err);
+      assert_ok(lki_store_put(worker->store, LKI_NAME_HINT, lki_buffer_view(&text), test_deadline(env), &err), &err);
+      lki_buffer_free(&text);
+      lake_namespace *reader = open_again(env, "mem:middle");
+      lake_status s = lki_log_refresh(reader->log, test_deadline(env), NULL, &err);
+      assert_status(s, damaged < 10 ? LAKE_OK : LAKE_CORRUPT, &err);
+      if (s == LAKE_OK) assert_int_equal(version_of(reader), 10);
+      lake_namespace_close(reader);
+    }
+    assert_ok(lki_store_put(worker->store, name, lki_buffer_view(&good), test_deadline(env), &err), &err);
+    lki_buffer_free(&good);
+    lake_namespace_close(old);
+  }
+  lake_namespace_close(worker);
+  lake_env_close(env);
+}
+
 /* A new reader opens in at most 4 + log2(distance from the hint) requests, at version 100,000 and from any distance. */
 static void test_few_requests(void **state) {
   (void)state;
@@ -207,7 +244,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sleeping_writer),    cmocka_unit_test(test_won_then_reclaimed),
       cmocka_unit_test(test_reader_left_behind), cmocka_unit_test(test_hints_that_lie),
-      cmocka_unit_test(test_few_requests),
+      cmocka_unit_test(test_damaged_in_the_middle), cmocka_unit_test(test_few_requests),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
