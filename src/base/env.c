@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include <lakestream/lakestream.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ lake_status lake_env_open(const lake_env_options *options, lake_env **out, lake_
 void lake_env_close(lake_env *env) {
   if (env == NULL) return;
   if (env->mem_stores_close != NULL) env->mem_stores_close(env);
+  lki_env_drop_kept(env);
   env->ops->mutex_close(env->self, env->lock);
   const lki_env_ops *ops = env->ops;
   void *self = env->self;
@@ -105,6 +107,21 @@ char *lki_strdup(lake_env *env, const char *text) { return lki_strndup(env, text
 
 void lki_free(lake_env *env, void *p) {
   if (p != NULL) env->ops->free(env->self, p);
+}
+
+void *lki_env_take(lake_env *env, lki_kept kind) { return atomic_exchange(&env->kept[kind], NULL); }
+
+void lki_env_drop_kept(lake_env *env) {
+  for (lki_kept kind = 0; kind < LKI_KEPT_COUNT; kind++) {
+    void *thing = lki_env_take(env, kind);
+    if (thing != NULL) atomic_load(&env->kept_drop[kind])(thing);
+  }
+}
+
+void lki_env_keep(lake_env *env, lki_kept kind, void *thing, lki_drop_fn *drop) {
+  atomic_store(&env->kept_drop[kind], drop);
+  void *none = NULL;
+  if (!atomic_compare_exchange_strong(&env->kept[kind], &none, thing)) drop(thing);
 }
 
 void lki_note(lake_env *env, lake_log_level level, const char *format, ...) {

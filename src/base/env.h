@@ -34,6 +34,10 @@ typedef struct lki_env_ops {
   void (*close)(void *self);
 } lki_env_ops;
 
+/* What is dear to make, used by one thread at a time, and kept here between two uses. */
+typedef void lki_drop_fn(void *thing);
+typedef enum lki_kept { LKI_KEPT_COMPRESSOR, LKI_KEPT_DECOMPRESSOR, LKI_KEPT_COUNT } lki_kept;
+
 struct lake_env {
   const lki_env_ops *ops;
   void *self;
@@ -42,6 +46,8 @@ struct lake_env {
   void *mem_stores; /* owned by src/store/mem.c: the stores of this environment that are called mem:NAME */
   void (*mem_stores_close)(lake_env *env);
   lki_mutex *lock; /* guards mem_stores */
+  _Atomic(void *) kept[LKI_KEPT_COUNT];
+  _Atomic(lki_drop_fn *) kept_drop[LKI_KEPT_COUNT];
 };
 
 /* Wrap an operations table as an environment (the simulator's way in). On failure self stays the caller's. */
@@ -62,6 +68,12 @@ void *lki_new(lake_env *env, size_t bytes);                         /* zeroed */
 char *lki_strdup(lake_env *env, const char *text);
 char *lki_strndup(lake_env *env, const char *text, size_t bytes);
 void lki_free(lake_env *env, void *p); /* NULL accepted */
+
+/* The kept thing, now the caller's, or NULL: then the caller makes one. */
+void *lki_env_take(lake_env *env, lki_kept kind);
+/* Gives it back; one more than is kept is dropped at once, the kept one with the environment. */
+void lki_env_keep(lake_env *env, lki_kept kind, void *thing, lki_drop_fn *drop);
+void lki_env_drop_kept(lake_env *env); /* all of them, as when the environment closes */
 
 void lki_note(lake_env *env, lake_log_level level, const char *format, ...) LAKE_PRINTF(3, 4);
 

@@ -1,4 +1,6 @@
-/* The one door to zstd: no other file includes its header. The custom-memory constructors are what lets a
+/* The one door to zstd: no other file includes its header. A context asks the processor what it can do, which a
+ * virtual machine answers slowly (tens of microseconds, more than a manifest takes to decode), so the environment
+ * keeps one of each kind. The custom-memory constructors are what lets a
  * test make each allocation fail and a simulator count them; they are exported by every libzstd since 1.3. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "format/zstd.h"
@@ -25,8 +27,20 @@ static ZSTD_customMem memory_of(lake_env *env) {
   return memory;
 }
 
+static void compressor_drop(void *thing) {
+  lki_compressor *compressor = thing;
+  ZSTD_freeCCtx(compressor->context);
+  lki_free(compressor->env, compressor);
+}
+
+static void decompressor_drop(void *context) {
+  ZSTD_freeDCtx(context);
+}
+
 lki_compressor *lki_compressor_open(lake_env *env) {
-  lki_compressor *compressor = lki_new(env, sizeof *compressor);
+  lki_compressor *compressor = lki_env_take(env, LKI_KEPT_COMPRESSOR);
+  if (compressor != NULL) return compressor;
+  compressor = lki_new(env, sizeof *compressor);
   if (compressor == NULL) return NULL;
   compressor->env = env;
   compressor->context = ZSTD_createCCtx_advanced(memory_of(env));
@@ -38,9 +52,7 @@ lki_compressor *lki_compressor_open(lake_env *env) {
 }
 
 void lki_compressor_close(lki_compressor *compressor) {
-  if (compressor == NULL) return;
-  ZSTD_freeCCtx(compressor->context);
-  lki_free(compressor->env, compressor);
+  if (compressor != NULL) lki_env_keep(compressor->env, LKI_KEPT_COMPRESSOR, compressor, compressor_drop);
 }
 
 bool lki_compress(lki_compressor *compressor, lake_bytes src, int level, void *dst, size_t dst_bytes,
@@ -61,9 +73,10 @@ bool lki_compressed_check(lake_bytes src, uint64_t content_bytes) {
 }
 
 lake_status lki_decompress(lake_env *env, lake_bytes src, void *dst, size_t dst_bytes) {
-  ZSTD_DCtx *context = ZSTD_createDCtx_advanced(memory_of(env));
+  ZSTD_DCtx *context = lki_env_take(env, LKI_KEPT_DECOMPRESSOR);
+  if (context == NULL) context = ZSTD_createDCtx_advanced(memory_of(env));
   if (context == NULL) return LAKE_NOMEM;
   size_t n = ZSTD_decompressDCtx(context, dst, dst_bytes, src.data, src.bytes);
-  ZSTD_freeDCtx(context);
+  lki_env_keep(env, LKI_KEPT_DECOMPRESSOR, context, decompressor_drop);
   return n == dst_bytes ? LAKE_OK : LAKE_CORRUPT;
 }

@@ -1,8 +1,13 @@
 /* Coroutines on ucontext. Stacks are mapped with a guard page below and used again, since a run makes thousands.
  *
+ * swapcontext asks the kernel for the signal mask at each switch, a third of the time of a simulation, so it only
+ * enters a fiber; from then on _setjmp and _longjmp switch, except under the sanitizers, which follow ucontext only.
+ *
  * The sanitizers must hear of each switch, or they take one stack for another: AddressSanitizer needs the bounds of the
  * stack that is switched to, ThreadSanitizer a fiber of its own for each stack. */
+#undef _FORTIFY_SOURCE /* its longjmp refuses to go to another stack */
 #include "sim/fiber.h"
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +20,11 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FOLLOWED 1
+#else
+#define FOLLOWED 0
+#endif
 #define STACK_BYTES ((size_t)160 * 1024)
 #define GUARD_BYTES ((size_t)4096)
 
@@ -25,11 +35,20 @@ typedef struct side {
   void *shadow; /* ASan: its fake stack while it does not run; TSan: its fiber */
 } side;
 
+/* Where a side stands while it does not run. */
+typedef struct spot {
+  ucontext_t context;
+#if !FOLLOWED
+  jmp_buf jump;
+#endif
+} spot;
+
 struct lki_fiber {
   struct lki_fiber *next; /* in the pool */
   lki_fiber_pool *pool;
   unsigned char *stack;
-  ucontext_t context;
+  spot spot;
+  bool entered;
   void (*fn)(void *arg);
   void *arg;
   bool done;
@@ -37,7 +56,7 @@ struct lki_fiber {
 };
 
 struct lki_fiber_pool {
-  ucontext_t scheduler;
+  spot scheduler;
   lki_fiber *idle;
   side side; /* the scheduler's */
 };
@@ -89,6 +108,18 @@ void lki_fiber_pool_free(lki_fiber_pool *pool) {
   free(pool);
 }
 
+/* From `from` to `to`, which has been left before, or, if `first`, is entered. */
+static void change_over(spot *from, spot *to, bool first) {
+#if FOLLOWED
+  (void)first;
+  swapcontext(&from->context, &to->context);
+#else
+  if (_setjmp(from->jump) != 0) return;
+  if (first) setcontext(&to->context);
+  _longjmp(to->jump, 1);
+#endif
+}
+
 /* makecontext passes ints, so the pointer travels in halves. */
 static void enter(unsigned high, unsigned low) {
   lki_fiber *fiber = (lki_fiber *)(uintptr_t)((uint64_t)high << 32 | low);
@@ -96,7 +127,7 @@ static void enter(unsigned high, unsigned low) {
   fiber->fn(fiber->arg);
   fiber->done = true;
   side_leave(&fiber->side, &fiber->pool->side, true);
-  swapcontext(&fiber->context, &fiber->pool->scheduler);
+  change_over(&fiber->spot, &fiber->pool->scheduler, false);
 }
 
 lki_fiber *lki_fiber_new(lki_fiber_pool *pool, void (*fn)(void *arg), void *arg) {
@@ -117,25 +148,28 @@ lki_fiber *lki_fiber_new(lki_fiber_pool *pool, void (*fn)(void *arg), void *arg)
   fiber->fn = fn;
   fiber->arg = arg;
   fiber->done = false;
+  fiber->entered = false;
   side_open(fiber);
-  getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = fiber->stack + GUARD_BYTES;
-  fiber->context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
-  fiber->context.uc_link = NULL;
+  getcontext(&fiber->spot.context);
+  fiber->spot.context.uc_stack.ss_sp = fiber->stack + GUARD_BYTES;
+  fiber->spot.context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
+  fiber->spot.context.uc_link = NULL;
   const uint64_t address = (uint64_t)(uintptr_t)fiber;
-  makecontext(&fiber->context, (void (*)(void))enter, 2, (unsigned)(address >> 32), (unsigned)address);
+  makecontext(&fiber->spot.context, (void (*)(void))enter, 2, (unsigned)(address >> 32), (unsigned)address);
   return fiber;
 }
 
 void lki_fiber_resume(lki_fiber *fiber) {
   side_leave(&fiber->pool->side, &fiber->side, false);
-  swapcontext(&fiber->pool->scheduler, &fiber->context);
+  const bool first = !fiber->entered;
+  fiber->entered = true;
+  change_over(&fiber->pool->scheduler, &fiber->spot, first);
   side_arrive(&fiber->pool->side, NULL);
 }
 
 void lki_fiber_yield(lki_fiber *fiber) {
   side_leave(&fiber->side, &fiber->pool->side, false);
-  swapcontext(&fiber->context, &fiber->pool->scheduler);
+  change_over(&fiber->spot, &fiber->pool->scheduler, false);
   side_arrive(&fiber->side, &fiber->pool->side);
 }
 
