@@ -59,8 +59,8 @@ lake_status lki_read_file(lake_env *env, const char *path, size_t bytes_max, cha
     goto done;
   }
   if ((size_t)used > bytes_max) {
-    s = lki_fail(err, LAKE_INVALID, "file \"%.300s\": larger than the %zu bytes that are read of such a file", path,
-                 bytes_max);
+    s = lki_fail(err, LAKE_INVALID, "file \"%.300s\": larger than the %zu bytes that are read of such a file",
+                 path, bytes_max);
     goto done;
   }
   if (room <= bytes_max && (size_t)used == room) {

@@ -1,7 +1,9 @@
-/* Reading INI files the way AWS's tools do. What they agree on: sections in brackets, names whatever their case, '#' and
- * ';' begin a comment at the start of a line or after a blank, an indented line belongs to the value above it: a value
- * of its own when that one is empty, else its continuation. Where they differ: a command keeps its '#' and ';' (as in
- * the command line tool, where "a; b" is a command), and of two equal names the last counts.
+/* Reading INI files the way AWS's tools do. What they agree on: sections in brackets, names whatever their
+ * case, '#' and
+ * ';' begin a comment at the start of a line or after a blank, an indented line belongs to the value above
+ * it: a value of its own when that one is empty, else its continuation. Where they differ: a command keeps
+ * its '#' and ';' (as in the command line tool, where "a; b" is a command), and of two equal names the last
+ * counts.
  *
  * No state. The text of a file is wiped before its memory goes back, since it may hold secrets. */
 #include "store/profile.h"
@@ -21,16 +23,18 @@ typedef struct parser {
   const char *section;
   const char *name;
   size_t line;
-  bool inside;      /* the section at hand is the one asked for */
-  bool in_section;  /* any section has begun */
-  bool any_inside;  /* the section was seen */
-  span parent;      /* the name of the last line that was not indented; bytes 0: none */
-  bool parent_empty;/* and its value is empty, so that indented lines are values of their own */
+  bool inside;       /* the section at hand is the one asked for */
+  bool in_section;   /* any section has begun */
+  bool any_inside;   /* the section was seen */
+  span parent;       /* the name of the last line that was not indented; bytes 0: none */
+  bool parent_empty; /* and its value is empty, so that indented lines are values of their own */
   bool found;
   span value;
 } parser;
 
-static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+static bool blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
 
 static span trim(span s) {
   while (s.bytes > 0 && blank(s.at[0])) {
@@ -45,7 +49,8 @@ static bool equal_name(span s, const char *name, size_t bytes) {
   return s.bytes == bytes && strncasecmp(s.at, name, bytes) == 0;
 }
 
-/* Compares what stands in brackets with a section's name, word by word: `profile  "prod"` is "profile prod". */
+/* Compares what stands in brackets with a section's name, word by word: `profile  "prod"` is "profile prod".
+ */
 static bool equal_section(span s, const char *section) {
   s = trim(s);
   while (s.bytes > 0 && *section != 0) {
@@ -118,7 +123,8 @@ static bool wanted(const parser *p, span parent, span name) {
 static lake_status take_indented(parser *p, span line, lake_error *err) {
   span name, value, none = {NULL, 0};
   if (p->parent_empty) {
-    if (!split(line, &name, &value)) return bad_line(p, "an indented line is not of the form name = value", err);
+    if (!split(line, &name, &value))
+      return bad_line(p, "an indented line is not of the form name = value", err);
     if (wanted(p, p->parent, name)) {
       p->found = true;
       p->value = value;
@@ -138,8 +144,7 @@ static lake_status take_line(parser *p, span raw, lake_error *err) {
   if (!p->in_section) return bad_line(p, "text stands before the first [section]", err);
   if (indented && p->parent.bytes > 0) return take_indented(p, line, err);
   span name, value;
-  if (!split(line, &name, &value) || name.bytes == 0)
-    return bad_line(p, "not of the form name = value", err);
+  if (!split(line, &name, &value) || name.bytes == 0) return bad_line(p, "not of the form name = value", err);
   p->parent = name;
   p->parent_empty = value.bytes == 0;
   if (wanted(p, none, name)) {
@@ -198,7 +203,8 @@ lake_status lki_profile_get(lki_arena *arena, const char *path, const char *sect
   return ask(arena->env, arena, &p, out, err);
 }
 
-lake_status lki_profile_has(lake_env *env, const char *path, const char *section, bool *out, lake_error *err) {
+lake_status lki_profile_has(lake_env *env, const char *path, const char *section, bool *out,
+                            lake_error *err) {
   parser p = {.path = path, .section = section};
   lake_status s = ask(env, NULL, &p, NULL, err);
   if (s == LAKE_OK) *out = p.any_inside;

@@ -1,6 +1,7 @@
-/* INI files of sections and values as the clouds' own tools write them: ~/.aws/config, ~/.aws/credentials, ~/.boto,
- * ~/.azure/config. Stateless: each question reads the file, so that an answer is as new as the file. Safe from any
- * thread. */
+/* INI files of sections and values as the clouds' own tools write them: ~/.aws/config, ~/.aws/credentials,
+ * ~/.boto,
+ * ~/.azure/config. Stateless: each question reads the file, so that an answer is as new as the file. Safe
+ * from any thread. */
 #ifndef LKI_STORE_PROFILE_H
 #define LKI_STORE_PROFILE_H
 

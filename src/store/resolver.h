@@ -18,8 +18,8 @@ typedef struct lki_resolver {
   lake_status status; /* the first failure; what is looked up afterwards is not there */
 } lki_resolver;
 
-/* The first that has a value: option (or LKI_OPTION_COUNT for none), then the variables, NULL-terminated. A variable
- * that is set to nothing counts as not set. */
+/* The first that has a value: option (or LKI_OPTION_COUNT for none), then the variables, NULL-terminated. A
+ * variable that is set to nothing counts as not set. */
 lki_found lki_look_up(lki_resolver *resolver, lki_option option, const char *const *variables);
 /* The value of name in the profile, from the config file, if `found` is still empty. */
 lki_found lki_or_profile(lki_resolver *resolver, lki_found found, const char *name);
@@ -46,7 +46,8 @@ void lki_resolve_s3(lki_resolver *resolver);
 void lki_resolve_gcs(lki_resolver *resolver);
 void lki_resolve_azure(lki_resolver *resolver);
 
-/* A value of Azure's connection string ("AccountName=…;AccountKey=…"), into the arena. NULL: not there, or no memory. */
+/* A value of Azure's connection string ("AccountName=…;AccountKey=…"), into the arena. NULL: not there, or no
+ * memory. */
 const char *lki_connection_string_get(lki_arena *arena, const char *text, const char *name);
 /* AZURE_STORAGE_CONNECTION_STRING where it speaks of this account (NULL: of any); else NULL. Borrowed. */
 const char *lki_connection_string(lki_arena *arena, const char *account);

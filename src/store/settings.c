@@ -1,5 +1,6 @@
-/* Opening settings: what all clouds share. What differs is in settings_s3.c, settings_gcs.c and settings_azure.c. A
- * resolver keeps its first failure, so that the code reads as a list of settings. Immutable once opened. */
+/* Opening settings: what all clouds share. What differs is in settings_s3.c, settings_gcs.c and
+ * settings_azure.c. A resolver keeps its first failure, so that the code reads as a list of settings.
+ * Immutable once opened. */
 #include "store/settings.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -109,7 +110,8 @@ bool lki_resolve_bool(lki_resolver *r, const char *name, lki_found found, bool o
 const char *lki_resolve_endpoint(lki_resolver *r, lki_found found, bool with_path) {
   const char *endpoint = NULL;
   if (r->status == LAKE_OK && found.value != NULL)
-    r->status = lki_check_endpoint(&r->settings->arena, found.source, found.value, with_path, &endpoint, r->err);
+    r->status =
+        lki_check_endpoint(&r->settings->arena, found.source, found.value, with_path, &endpoint, r->err);
   return r->status == LAKE_OK ? endpoint : NULL;
 }
 
@@ -129,7 +131,8 @@ static uint64_t number(lki_resolver *r, lki_option option, const char *name, uin
 }
 
 static void resolve_ca_file(lki_resolver *r) {
-  static const char *const of_s3[] = {"AWS_CA_BUNDLE", "SSL_CERT_FILE", NULL}, *const of_others[] = {"SSL_CERT_FILE", NULL};
+  static const char *const of_s3[] = {"AWS_CA_BUNDLE", "SSL_CERT_FILE", NULL}, *const of_others[] = {
+                                                                                   "SSL_CERT_FILE", NULL};
   bool s3 = r->settings->cloud == LKI_CLOUD_S3;
   lki_found found = lki_look_up(r, LKI_OPTION_CA_FILE, s3 ? of_s3 : of_others);
   if (s3 && (found.value == NULL || strcmp(found.source, "SSL_CERT_FILE") == 0)) {
@@ -139,9 +142,11 @@ static void resolve_ca_file(lki_resolver *r) {
   }
   if (r->status != LAKE_OK) return;
   if (found.value != NULL && access(found.value, R_OK) != 0)
-    r->status = lki_fail(r->err, LAKE_INVALID, "%s: certificates cannot be read from \"%.200s\"", found.source, found.value);
+    r->status = lki_fail(r->err, LAKE_INVALID, "%s: certificates cannot be read from \"%.200s\"",
+                         found.source, found.value);
   r->settings->ca_file = found.value;
-  lki_show(r, "ca_file", found.value != NULL ? found.value : "(the system's)", found.value != NULL ? found.source : "default");
+  lki_show(r, "ca_file", found.value != NULL ? found.value : "(the system's)",
+           found.value != NULL ? found.source : "default");
 }
 
 static void resolve_sizes(lki_resolver *r) {
@@ -179,7 +184,9 @@ done:
   return r.status;
 }
 
-void lki_settings_close(lki_settings *settings) { lki_arena_free(&settings->arena); }
+void lki_settings_close(lki_settings *settings) {
+  lki_arena_free(&settings->arena);
+}
 
 lake_status lki_settings_canonical(lake_env *env, const char *url_text, char **out, lake_error *err) {
   lki_arena arena;

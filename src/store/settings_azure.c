@@ -1,5 +1,5 @@
-/* Settings of Azure Blob Storage: account and endpoint, from the URL, a connection string or single variables, by the
- * names of Azure's own tools. Used while settings are opened. */
+/* Settings of Azure Blob Storage: account and endpoint, from the URL, a connection string or single
+ * variables, by the names of Azure's own tools. Used while settings are opened. */
 #include "base/error.h"
 #include "store/resolver.h"
 #include <string.h>
@@ -26,7 +26,8 @@ static bool development(lki_arena *arena, const char *text) {
 }
 
 static const char *connection_account(lki_arena *arena, const char *text) {
-  return development(arena, text) ? LKI_AZURE_DEVELOPMENT_ACCOUNT : lki_connection_string_get(arena, text, "AccountName");
+  return development(arena, text) ? LKI_AZURE_DEVELOPMENT_ACCOUNT
+                                  : lki_connection_string_get(arena, text, "AccountName");
 }
 
 const char *lki_connection_string(lki_arena *arena, const char *account) {
@@ -65,7 +66,8 @@ static lki_found connection_endpoint(lki_resolver *r, const char *account) {
   const char *suffix = lki_connection_string_get(arena, text, "EndpointSuffix");
   const char *protocol = lki_connection_string_get(arena, text, "DefaultEndpointsProtocol");
   if (suffix != NULL)
-    found.value = lki_arena_format(arena, "%s://%s.blob.%s", protocol != NULL ? protocol : "https", account, suffix);
+    found.value =
+        lki_arena_format(arena, "%s://%s.blob.%s", protocol != NULL ? protocol : "https", account, suffix);
   return found;
 }
 
@@ -76,8 +78,8 @@ static const char *account_of_host(lki_arena *arena, const char *endpoint) {
   return strncmp(host + label, ".blob.", 6) == 0 ? lki_arena_strndup(arena, host, label) : NULL;
 }
 
-/* A host that is an address or has a single label cannot carry the account in its name: there it is the first part of
- * the path, as with Azurite. */
+/* A host that is an address or has a single label cannot carry the account in its name: there it is the first
+ * part of the path, as with Azurite. */
 static bool account_in_path(const char *endpoint) {
   const char *host = strstr(endpoint, "://") + 3;
   size_t bytes = strcspn(host, ":/");
@@ -91,7 +93,8 @@ static void fail_memory(lki_resolver *r) {
 }
 
 static void resolve_endpoint(lki_resolver *r, lki_found *account) {
-  static const char *const variables[] = {"AZURE_STORAGE_BLOB_ENDPOINT", "AZURE_STORAGE_SERVICE_ENDPOINT", NULL};
+  static const char *const variables[] = {"AZURE_STORAGE_BLOB_ENDPOINT", "AZURE_STORAGE_SERVICE_ENDPOINT",
+                                          NULL};
   lki_settings *s = r->settings;
   lki_arena *arena = &s->arena;
   lki_found found = lki_look_up(r, LKI_OPTION_ENDPOINT, NULL);
@@ -104,9 +107,10 @@ static void resolve_endpoint(lki_resolver *r, lki_found *account) {
     account->source = found.source;
   }
   if (account->value == NULL) {
-    r->status = lki_fail(r->err, LAKE_INVALID,
-                         "store URL \"az:\": no storage account is named; set AZURE_STORAGE_ACCOUNT, or write "
-                         "az://container/prefix?account=NAME");
+    r->status =
+        lki_fail(r->err, LAKE_INVALID,
+                 "store URL \"az:\": no storage account is named; set AZURE_STORAGE_ACCOUNT, or write "
+                 "az://container/prefix?account=NAME");
     return;
   }
   if (s->endpoint == NULL) {
@@ -123,9 +127,11 @@ void lki_resolve_azure(lki_resolver *r) {
   lki_settings *s = r->settings;
   lki_found account = resolve_account(r);
   if (account.value != NULL && r->status == LAKE_OK &&
-      (strlen(account.value) > 63 || account.value[strspn(account.value, "abcdefghijklmnopqrstuvwxyz0123456789-")] != 0 ||
+      (strlen(account.value) > 63 ||
+       account.value[strspn(account.value, "abcdefghijklmnopqrstuvwxyz0123456789-")] != 0 ||
        account.value[0] == 0))
-    r->status = lki_fail(r->err, LAKE_INVALID, "%s: a storage account's name is lower-case letters and digits", account.source);
+    r->status = lki_fail(r->err, LAKE_INVALID,
+                         "%s: a storage account's name is lower-case letters and digits", account.source);
   resolve_endpoint(r, &account);
   s->account = account.value;
   s->path_style = true;

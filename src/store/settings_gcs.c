@@ -1,5 +1,5 @@
-/* Settings of Google Cloud Storage: the URL, or the emulator that Google's own libraries look for. Used while settings
- * are opened. */
+/* Settings of Google Cloud Storage: the URL, or the emulator that Google's own libraries look for. Used while
+ * settings are opened. */
 #include "base/error.h"
 #include "store/resolver.h"
 #include <string.h>
@@ -15,7 +15,8 @@ void lki_resolve_gcs(lki_resolver *r) {
       r->status = lki_fail(r->err, LAKE_INVALID, "STORAGE_EMULATOR_HOST: too long");
   }
   s->emulator = emulator;
-  s->endpoint = found.value != NULL ? lki_resolve_endpoint(r, found, false) : "https://storage.googleapis.com";
+  s->endpoint =
+      found.value != NULL ? lki_resolve_endpoint(r, found, false) : "https://storage.googleapis.com";
   lki_show(r, "endpoint", s->endpoint, found.value != NULL ? found.source : "default");
   /* Only a part of what HMAC keys sign; the service takes any. */
   const char *region = r->url->options[LKI_OPTION_REGION];

@@ -1,5 +1,6 @@
-/* Settings of S3, in the order and by the names of AWS's own tools: the URL, the environment, the profile in the config
- * file, and of endpoints also the section [services x] that the profile names. Used while settings are opened. */
+/* Settings of S3, in the order and by the names of AWS's own tools: the URL, the environment, the profile in
+ * the config file, and of endpoints also the section [services x] that the profile names. Used while settings
+ * are opened. */
 #include "base/error.h"
 #include "store/resolver.h"
 #include <string.h>
@@ -29,9 +30,10 @@ static void check_profile(lki_resolver *r, const char *source) {
   if (r->status == LAKE_OK && s->credentials_path != NULL)
     r->status = lki_profile_has(s->arena.env, s->credentials_path, s->profile, &in_credentials, r->err);
   if (r->status != LAKE_OK || in_config || in_credentials || strcmp(s->profile, "default") == 0) return;
-  r->status = lki_fail(r->err, LAKE_INVALID, "%s: there is no profile \"%.80s\" in %.100s or %.100s", source, s->profile,
-                       s->config_path != NULL ? lki_shown_path(&s->arena, s->config_path) : "~/.aws/config",
-                       s->credentials_path != NULL ? lki_shown_path(&s->arena, s->credentials_path) : "~/.aws/credentials");
+  r->status = lki_fail(
+      r->err, LAKE_INVALID, "%s: there is no profile \"%.80s\" in %.100s or %.100s", source, s->profile,
+      s->config_path != NULL ? lki_shown_path(&s->arena, s->config_path) : "~/.aws/config",
+      s->credentials_path != NULL ? lki_shown_path(&s->arena, s->credentials_path) : "~/.aws/credentials");
 }
 
 static void resolve_profile(lki_resolver *r) {
@@ -48,7 +50,8 @@ static void resolve_profile(lki_resolver *r) {
   lki_show(r, "profile", s->profile, found.value != NULL ? found.source : "default");
 }
 
-/* The endpoint of the service in [services x], which the profile names by "services = x"; then of the profile. */
+/* The endpoint of the service in [services x], which the profile names by "services = x"; then of the
+ * profile. */
 static lki_found profile_endpoint(lki_resolver *r, lki_found found) {
   lki_settings *s = r->settings;
   if (found.value != NULL || s->config_path == NULL) return found;
@@ -59,7 +62,8 @@ static lki_found profile_endpoint(lki_resolver *r, lki_found found) {
     if (r->status == LAKE_OK)
       r->status = lki_profile_get(&s->arena, s->config_path, section, "s3.endpoint_url", &value, r->err);
     if (r->status == LAKE_OK && value != NULL && value[0] != 0) {
-      found.source = lki_arena_format(&s->arena, "%s [%s]", lki_shown_path(&s->arena, s->config_path), section);
+      found.source =
+          lki_arena_format(&s->arena, "%s [%s]", lki_shown_path(&s->arena, s->config_path), section);
       if (found.source == NULL) fail_memory(r);
       found.value = value;
       return found;
@@ -70,14 +74,16 @@ static lki_found profile_endpoint(lki_resolver *r, lki_found found) {
 
 /* AWS's own host for a region. */
 static const char *amazon_endpoint(lki_resolver *r) {
-  static const char *const fips[] = {"AWS_USE_FIPS_ENDPOINT", NULL}, *const dual[] = {"AWS_USE_DUALSTACK_ENDPOINT", NULL};
+  static const char *const fips[] = {"AWS_USE_FIPS_ENDPOINT", NULL}, *const dual[] = {
+                                                                         "AWS_USE_DUALSTACK_ENDPOINT", NULL};
   lki_settings *s = r->settings;
   lki_found use_fips = lki_or_profile(r, lki_look_up(r, LKI_OPTION_COUNT, fips), "use_fips_endpoint");
   lki_found use_dual = lki_or_profile(r, lki_look_up(r, LKI_OPTION_COUNT, dual), "use_dualstack_endpoint");
   bool is_fips = use_fips.value != NULL && lki_resolve_bool(r, "fips", use_fips, false);
   bool is_dual = use_dual.value != NULL && lki_resolve_bool(r, "dualstack", use_dual, false);
   const char *text = lki_arena_format(&s->arena, "https://s3%s%s.%s.amazonaws.com%s", is_fips ? "-fips" : "",
-                                      is_dual ? ".dualstack" : "", s->region, strncmp(s->region, "cn-", 3) == 0 ? ".cn" : "");
+                                      is_dual ? ".dualstack" : "", s->region,
+                                      strncmp(s->region, "cn-", 3) == 0 ? ".cn" : "");
   if (text == NULL) fail_memory(r);
   return text;
 }
@@ -88,9 +94,11 @@ static void resolve_endpoint(lki_resolver *r) {
   lki_settings *s = r->settings;
   bool ignored = false;
   lki_found found = lki_look_up(r, LKI_OPTION_ENDPOINT, NULL);
-  lki_found say = lki_or_profile(r, lki_look_up(r, LKI_OPTION_COUNT, ignore), "ignore_configured_endpoint_urls");
+  lki_found say =
+      lki_or_profile(r, lki_look_up(r, LKI_OPTION_COUNT, ignore), "ignore_configured_endpoint_urls");
   if (say.value != NULL) ignored = lki_resolve_bool(r, "ignore_configured_endpoint_urls", say, false);
-  if (found.value == NULL && !ignored) found = profile_endpoint(r, lki_look_up(r, LKI_OPTION_COUNT, variables));
+  if (found.value == NULL && !ignored)
+    found = profile_endpoint(r, lki_look_up(r, LKI_OPTION_COUNT, variables));
   s->endpoint = found.value != NULL ? lki_resolve_endpoint(r, found, false) : amazon_endpoint(r);
   lki_show(r, "endpoint", s->endpoint, found.value != NULL ? found.source : "default");
 }
@@ -98,7 +106,8 @@ static void resolve_endpoint(lki_resolver *r) {
 static void resolve_region(lki_resolver *r) {
   static const char *const variables[] = {"AWS_REGION", "AWS_DEFAULT_REGION", NULL};
   lki_found found = lki_or_profile(r, lki_look_up(r, LKI_OPTION_REGION, variables), "region");
-  if (r->status == LAKE_OK && found.value != NULL) r->status = lki_check_region(found.source, found.value, r->err);
+  if (r->status == LAKE_OK && found.value != NULL)
+    r->status = lki_check_region(found.source, found.value, r->err);
   r->settings->region = found.value != NULL ? found.value : "us-east-1";
   lki_show(r, "region", r->settings->region, found.value != NULL ? found.source : "default");
 }
@@ -114,8 +123,8 @@ static bool is_amazon(const char *endpoint) {
   return false;
 }
 
-/* Whether the bucket goes into the path. By default only on AWS's own hosts it does not, and there only where the name
- * can be a host's label: a dot in it would not match the certificate. */
+/* Whether the bucket goes into the path. By default only on AWS's own hosts it does not, and there only where
+ * the name can be a host's label: a dot in it would not match the certificate. */
 static void resolve_style(lki_resolver *r) {
   lki_settings *s = r->settings;
   if (r->status != LAKE_OK) return;
@@ -128,18 +137,23 @@ static void resolve_style(lki_resolver *r) {
       if (strcmp(style.value, "path") == 0) found.value = "true";
       if (strcmp(style.value, "virtual") == 0) found.value = "false";
       if (found.value == NULL && r->status == LAKE_OK)
-        r->status = lki_fail(r->err, LAKE_INVALID, "%s: s3 addressing_style is auto, path or virtual", style.source);
+        r->status =
+            lki_fail(r->err, LAKE_INVALID, "%s: s3 addressing_style is auto, path or virtual", style.source);
     }
   }
   s->path_style = lki_resolve_bool(r, "path_style", found, !dns || !is_amazon(s->endpoint));
   if (r->status != LAKE_OK || s->path_style) return;
   const char *host = strstr(s->endpoint, "://") + 3;
   if (!dns)
-    r->status = lki_fail(r->err, LAKE_INVALID, "%s: bucket \"%.80s\" cannot be a part of a host name; use path_style=true",
+    r->status = lki_fail(r->err, LAKE_INVALID,
+                         "%s: bucket \"%.80s\" cannot be a part of a host name; use path_style=true",
                          found.source, s->bucket);
-  else if (host[0] == '[' || host[strspn(host, "0123456789.")] == 0 || host[strspn(host, "0123456789.")] == ':')
-    r->status = lki_fail(r->err, LAKE_INVALID, "%s: the endpoint is an address, which no bucket's name can precede; "
-                         "use path_style=true", found.source);
+  else if (host[0] == '[' || host[strspn(host, "0123456789.")] == 0 ||
+           host[strspn(host, "0123456789.")] == ':')
+    r->status = lki_fail(r->err, LAKE_INVALID,
+                         "%s: the endpoint is an address, which no bucket's name can precede; "
+                         "use path_style=true",
+                         found.source);
 }
 
 static void resolve_payer(lki_resolver *r) {

@@ -1,14 +1,16 @@
-/* Taking cloud URLs apart. Everything is decoded once, checked, and written again in one way only. Pure but for memory;
- * safe from any thread. */
+/* Taking cloud URLs apart. Everything is decoded once, checked, and written again in one way only. Pure but
+ * for memory; safe from any thread. */
 #include "store/url.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "store/request.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define MIB_MAX 4000 /* 5 GiB is the most that one request may carry in S3; a block of Azure holds 4,000 MiB */
+#define MIB_MAX                                                                                              \
+  4000 /* 5 GiB is the most that one request may carry in S3; a block of Azure holds 4,000 MiB */
 
 typedef enum kind { TEXT, BOOL, NUMBER, ENDPOINT, REGION } kind;
 
@@ -45,40 +47,31 @@ static const struct {
     [LKI_CLOUD_AZURE] = {"az", "container"},
 };
 
-static bool is_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
-static bool is_lower(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
-
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = lower(c);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+static bool is_alnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+static bool is_lower(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static lake_status no_memory(lake_error *err) { return lki_fail(err, LAKE_NOMEM, "store URL: out of memory"); }
+static lake_status no_memory(lake_error *err) {
+  return lki_fail(err, LAKE_NOMEM, "store URL: out of memory");
+}
 
 /* Decodes %XX; a control character or a broken escape is INVALID. part names the piece. */
 static lake_status decode(lki_arena *arena, const char *text, size_t bytes, const char *part, char **out,
                           lake_error *err) {
-  char *dst = lki_arena_alloc(arena, bytes + 1);
+  char *dst = lki_arena_strndup(arena, text, bytes);
   if (dst == NULL) return no_memory(err);
-  size_t used = 0;
-  for (size_t i = 0; i < bytes; i++) {
-    int c = (unsigned char)text[i];
-    if (c == '%') {
-      int high = i + 2 < bytes ? hex_digit(text[i + 1]) : -1;
-      int low = high < 0 ? -1 : hex_digit(text[i + 2]);
-      if (low < 0)
-        return lki_fail(err, LAKE_INVALID, "store URL: a '%%' in the %s does not begin an escape; write %%25 for a '%%'",
-                        part);
-      c = high * 16 + low;
-      i += 2;
-    }
-    if (c < 0x20 || c == 0x7f)
+  if (!lki_percent_decode(dst, dst)) /* in place: it only gets shorter */
+    return lki_fail(err, LAKE_INVALID,
+                    "store URL: a '%%' in the %s does not begin an escape; write %%25 for a '%%'", part);
+  for (const char *at = dst; *at != 0; at++)
+    if ((unsigned char)*at < 0x20 || *at == 0x7f)
       return lki_fail(err, LAKE_INVALID, "store URL: the %s holds a control character", part);
-    dst[used++] = (char)c;
-  }
-  dst[used] = 0;
   *out = dst;
   return LAKE_OK;
 }
@@ -95,42 +88,49 @@ static lake_status check_bucket(lki_cloud cloud, const char *bucket, lake_error 
   const char *noun = clouds[cloud].noun, *scheme = clouds[cloud].scheme;
   size_t bytes = strlen(bucket);
   if (bytes == 0)
-    return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": no %s is named; write %s://%s/prefix", scheme, noun, scheme,
-                    noun);
+    return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": no %s is named; write %s://%s/prefix", scheme,
+                    noun, scheme, noun);
   bool tame = true;
   for (size_t i = 0; i < bytes; i++) tame = tame && (is_alnum(bucket[i]) || strchr("-._", bucket[i]) != NULL);
   if (!tame) /* not repeated: it may hold a secret, as in key:secret@bucket */
     return lki_fail(err, LAKE_INVALID,
-                    "store URL \"%s:\": the %s holds a character that none has; write %s://%s/prefix, without keys or accounts",
+                    "store URL \"%s:\": the %s holds a character that none has; write %s://%s/prefix, "
+                    "without keys or accounts",
                     scheme, noun, scheme, noun);
   if (cloud == LKI_CLOUD_AZURE) {
     bool good = lki_dns_bucket(bucket) && strstr(bucket, "--") == NULL;
     if (good) return LAKE_OK;
-    return lki_fail(err, LAKE_INVALID,
-                    "store URL \"az:\": container \"%.80s\": 3 to 63 lower-case letters, digits and single dashes", bucket);
+    return lki_fail(
+        err, LAKE_INVALID,
+        "store URL \"az:\": container \"%.80s\": 3 to 63 lower-case letters, digits and single dashes",
+        bucket);
   }
-  bool good = bytes >= 3 && bytes <= 255 && is_alnum(bucket[0]) && is_alnum(bucket[bytes - 1]) && strstr(bucket, "..") == NULL;
+  bool good = bytes >= 3 && bytes <= 255 && is_alnum(bucket[0]) && is_alnum(bucket[bytes - 1]) &&
+              strstr(bucket, "..") == NULL;
   if (good) return LAKE_OK;
-  return lki_fail(err, LAKE_INVALID,
-                  "store URL \"%s:\": bucket \"%.80s\": 3 to 255 letters, digits, dots, dashes and underscores", scheme,
-                  bucket);
+  return lki_fail(
+      err, LAKE_INVALID,
+      "store URL \"%s:\": bucket \"%.80s\": 3 to 255 letters, digits, dots, dashes and underscores", scheme,
+      bucket);
 }
 
-/* The prefix without the slashes around it. Parts that a folder would not have are refused, since other tools would
- * take them for something else. */
+/* The prefix without the slashes around it. Parts that a folder would not have are refused, since other tools
+ * would take them for something else. */
 static lake_status check_prefix(char *prefix, const char **out, lake_error *err) {
   while (*prefix == '/') prefix++;
   size_t bytes = strlen(prefix);
   while (bytes > 0 && prefix[bytes - 1] == '/') prefix[--bytes] = 0;
   if (bytes > LKI_URL_PREFIX_BYTES_MAX)
-    return lki_fail(err, LAKE_INVALID, "store URL: the prefix is longer than %d bytes", LKI_URL_PREFIX_BYTES_MAX);
+    return lki_fail(err, LAKE_INVALID, "store URL: the prefix is longer than %d bytes",
+                    LKI_URL_PREFIX_BYTES_MAX);
   for (const char *part = prefix; bytes > 0;) {
     size_t n = strcspn(part, "/");
     if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
-      return lki_fail(err, LAKE_INVALID, "store URL: the prefix \"%.200s\" has an empty part, \".\" or \"..\"", prefix);
+      return lki_fail(err, LAKE_INVALID,
+                      "store URL: the prefix \"%.200s\" has an empty part, \".\" or \"..\"", prefix);
     if (strncmp(part, ".lake-", 6) == 0)
-      return lki_fail(err, LAKE_INVALID, "store URL: the prefix \"%.200s\" has a part that begins with \".lake-\"",
-                      prefix);
+      return lki_fail(err, LAKE_INVALID,
+                      "store URL: the prefix \"%.200s\" has a part that begins with \".lake-\"", prefix);
     if (part[n] == 0) break;
     part += n + 1;
   }
@@ -170,7 +170,8 @@ bool lki_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out) 
 lake_status lki_check_region(const char *name, const char *value, lake_error *err) {
   size_t bytes = strlen(value);
   bool good = bytes > 0 && bytes < 40; /* it becomes a part of host names and of signatures */
-  for (size_t i = 0; i < bytes; i++) good = good && (is_alnum(value[i]) || value[i] == '-' || value[i] == '_');
+  for (size_t i = 0; i < bytes; i++)
+    good = good && (is_alnum(value[i]) || value[i] == '-' || value[i] == '_');
   if (good) return LAKE_OK;
   return lki_fail(err, LAKE_INVALID, "%s: not the name of a region; write for example eu-west-1", name);
 }
@@ -198,8 +199,7 @@ static size_t authority_bytes(const char *text) {
 lake_status lki_check_endpoint(lki_arena *arena, const char *name, const char *value, bool with_path,
                                const char **out, lake_error *err) {
   size_t head = strncasecmp(value, "https://", 8) == 0 ? 8 : strncasecmp(value, "http://", 7) == 0 ? 7 : 0;
-  if (head == 0)
-    return lki_fail(err, LAKE_INVALID, "%s: an endpoint begins with https:// or http://", name);
+  if (head == 0) return lki_fail(err, LAKE_INVALID, "%s: an endpoint begins with https:// or http://", name);
   size_t used = authority_bytes(value + head);
   const char *path = value + head + used;
   size_t path_bytes = strlen(path);
@@ -208,12 +208,13 @@ lake_status lki_check_endpoint(lki_arena *arena, const char *name, const char *v
   for (size_t i = 0; i < path_bytes; i++)
     good = good && (is_alnum(path[i]) || strchr("/-._~", path[i]) != NULL);
   if (!good || head + used + path_bytes > 250) /* the value is not repeated: it may hold a password */
-    return lki_fail(err, LAKE_INVALID,
-                    "%s: an endpoint is https://host or https://host:port, without user, password, query or fragment",
-                    name);
+    return lki_fail(
+        err, LAKE_INVALID,
+        "%s: an endpoint is https://host or https://host:port, without user, password, query or fragment",
+        name);
   if (path_bytes > 0 && !with_path)
-    return lki_fail(err, LAKE_INVALID, "%s: an endpoint has no path; the bucket and the prefix are in the store's URL",
-                    name);
+    return lki_fail(err, LAKE_INVALID,
+                    "%s: an endpoint has no path; the bucket and the prefix are in the store's URL", name);
   char *text = lki_arena_strndup(arena, value, head + used + path_bytes);
   if (text == NULL) return no_memory(err);
   for (size_t i = 0; i < head + used; i++) text[i] = lower(text[i]);
@@ -223,8 +224,9 @@ lake_status lki_check_endpoint(lki_arena *arena, const char *name, const char *v
 
 /* Names that people and other tools use for what must not stand in a URL. */
 static bool secret_name(const char *name) {
-  static const char *const parts[] = {"secret", "password", "token",     "access_key", "accesskey", "account_key",
-                                      "sas",    "session",  "signature", "credential", "connection_string"};
+  static const char *const parts[] = {"secret",           "password", "token",   "access_key", "accesskey",
+                                      "account_key",      "sas",      "session", "signature",  "credential",
+                                      "connection_string"};
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     if (strcasestr(name, parts[i]) != NULL) return true;
   return strcasecmp(name, "sig") == 0 || strcasecmp(name, "key") == 0 || strcasecmp(name, "sv") == 0;
@@ -232,10 +234,11 @@ static bool secret_name(const char *name) {
 
 static lake_status unknown_option(lki_cloud cloud, const char *name, lake_error *err) {
   if (secret_name(name))
-    return lki_fail(err, LAKE_INVALID,
-                    "store URL: option \"%.60s\": keys, tokens and signatures do not belong into a URL, which gets into "
-                    "logs and listings; give them as variables or files (docs/STORES.md)",
-                    name);
+    return lki_fail(
+        err, LAKE_INVALID,
+        "store URL: option \"%.60s\": keys, tokens and signatures do not belong into a URL, which gets into "
+        "logs and listings; give them as variables or files (docs/STORES.md)",
+        name);
   char known[300] = "";
   size_t used = 0, bytes = strlen(name);
   bool tame = bytes <= 32; /* what does not look like a name is not repeated: it may be a secret */
@@ -243,23 +246,27 @@ static lake_status unknown_option(lki_cloud cloud, const char *name, lake_error 
   if (!tame) name = "...";
   for (size_t i = 0; i < LKI_OPTION_COUNT; i++)
     if ((options[i].clouds & (1u << cloud)) != 0 && used < sizeof known)
-      used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", options[i].name);
-  return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": unknown option \"%.60s\"; known: %s", clouds[cloud].scheme, name,
-                  known);
+      used +=
+          (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", options[i].name);
+  return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": unknown option \"%.60s\"; known: %s",
+                  clouds[cloud].scheme, name, known);
 }
 
 static lake_status check_text(lki_option option, const char *value, lake_error *err) {
   if (option == LKI_OPTION_SSE && strcmp(value, "AES256") != 0 && strcmp(value, "aws:kms") != 0)
     return lki_fail(err, LAKE_INVALID, "store URL: option sse is AES256 or aws:kms");
-  if (option == LKI_OPTION_ACCOUNT && (strlen(value) > 63 || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-")]))
-    return lki_fail(err, LAKE_INVALID, "store URL: option account is the storage account's name: lower-case letters and digits");
-  if (strlen(value) > 1024) return lki_fail(err, LAKE_INVALID, "store URL: option %s is too long", options[option].name);
+  if (option == LKI_OPTION_ACCOUNT &&
+      (strlen(value) > 63 || value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-")]))
+    return lki_fail(err, LAKE_INVALID,
+                    "store URL: option account is the storage account's name: lower-case letters and digits");
+  if (strlen(value) > 1024)
+    return lki_fail(err, LAKE_INVALID, "store URL: option %s is too long", options[option].name);
   return LAKE_OK;
 }
 
 /* Checks a value and brings it into its normal form. */
-static lake_status normalize(lki_arena *arena, lki_cloud cloud, lki_option option, char *value, const char **out,
-                             lake_error *err) {
+static lake_status normalize(lki_arena *arena, lki_cloud cloud, lki_option option, char *value,
+                             const char **out, lake_error *err) {
   const struct option *o = &options[option];
   char name[48];
   bool truth = false;
@@ -288,7 +295,8 @@ static lake_status normalize(lki_arena *arena, lki_cloud cloud, lki_option optio
   }
 }
 
-static lake_status take_option(lki_arena *arena, const char *text, size_t bytes, lki_url *url, lake_error *err) {
+static lake_status take_option(lki_arena *arena, const char *text, size_t bytes, lki_url *url,
+                               lake_error *err) {
   const char *equals = memchr(text, '=', bytes);
   size_t name_bytes = equals != NULL ? (size_t)(equals - text) : bytes;
   char *name = NULL, *value = NULL;
@@ -302,7 +310,8 @@ static lake_status take_option(lki_arena *arena, const char *text, size_t bytes,
   if ((options[i].clouds & (1u << url->cloud)) == 0)
     return lki_fail(err, LAKE_INVALID, "store URL: %s:// has no option %s", url->scheme, name);
   if (value == NULL) return lki_fail(err, LAKE_INVALID, "store URL: option %s has no value", name);
-  if (url->options[i] != NULL) return lki_fail(err, LAKE_INVALID, "store URL: option %s is given twice", name);
+  if (url->options[i] != NULL)
+    return lki_fail(err, LAKE_INVALID, "store URL: option %s is given twice", name);
   return normalize(arena, url->cloud, (lki_option)i, value, &url->options[i], err);
 }
 
@@ -325,8 +334,8 @@ static lake_status take_cloud(const char *text, lki_url *url, size_t *bytes, lak
     size_t n = strlen(clouds[i].scheme);
     if (strncasecmp(text, clouds[i].scheme, n) != 0 || text[n] != ':') continue;
     if (text[n + 1] != '/' || text[n + 2] != '/')
-      return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": write %s://%s/prefix", clouds[i].scheme, clouds[i].scheme,
-                      clouds[i].noun);
+      return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": write %s://%s/prefix", clouds[i].scheme,
+                      clouds[i].scheme, clouds[i].noun);
     url->cloud = (lki_cloud)i;
     url->scheme = clouds[i].scheme;
     *bytes = n + 3;
@@ -346,7 +355,8 @@ lake_status lki_url_parse(lki_arena *arena, const char *text, lki_url *out, lake
   size_t bucket_bytes = strcspn(text, "/?#");
   size_t all_bytes = strcspn(text, "?#"); /* the bucket and what follows it up to the options */
   if (text[all_bytes] == '#' || strchr(text + all_bytes, '#') != NULL)
-    return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": a '#' has no meaning here; write %%23", url.scheme);
+    return lki_fail(err, LAKE_INVALID, "store URL \"%s:\": a '#' has no meaning here; write %%23",
+                    url.scheme);
   char *bucket = lki_arena_strndup(arena, text, bucket_bytes), *prefix = NULL;
   if (bucket == NULL) return no_memory(err);
   s = check_bucket(url.cloud, bucket, err);

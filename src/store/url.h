@@ -1,6 +1,6 @@
-/* The text of a cloud URL, taken apart and checked: s3://bucket/prefix?name=value&…, gs://…, az://container/…. Pure but
- * for memory. A URL is shown, logged and put into job files, so a secret in one is refused, and never repeated in the
- * error. */
+/* The text of a cloud URL, taken apart and checked: s3://bucket/prefix?name=value&…, gs://…,
+ * az://container/…. Pure but for memory. A URL is shown, logged and put into job files, so a secret in one is
+ * refused, and never repeated in the error. */
 #ifndef LKI_STORE_URL_H
 #define LKI_STORE_URL_H
 
@@ -43,10 +43,11 @@ lake_status lki_url_parse(lki_arena *arena, const char *text, lki_url *out, lake
 /* The one text of a URL; the caller frees *out with lki_free. */
 lake_status lki_url_print(lake_env *env, const lki_url *url, char **out, lake_error *err);
 
-/* The checks of single values, which also come from variables and files. Each fills `err` with what is wrong with `name`,
- * which says where the value came from too: "AWS_REGION", "option region". */
+/* The checks of single values, which also come from variables and files. Each fills `err` with what is wrong
+ * with `name`, which says where the value came from too: "AWS_REGION", "option region". */
 lake_status lki_check_region(const char *name, const char *value, lake_error *err);
-/* Brings "https://Host:port/" into its normal form, without a slash at the end. with_path: a path may follow. */
+/* Brings "https://Host:port/" into its normal form, without a slash at the end. with_path: a path may follow.
+ */
 lake_status lki_check_endpoint(lki_arena *arena, const char *name, const char *value, bool with_path,
                                const char **out, lake_error *err);
 bool lki_parse_bool(const char *text, bool *out); /* true, false, 1, 0, yes, no, in any case */
