@@ -1,6 +1,7 @@
-/* Azure Blob storage: block blobs by Shared Key, shared access signature or bearer token. What differs from the others:
- * a name that is taken is a 409, there are no suffix ranges, a listing begins only at its beginning or at a marker, and
- * the blocks of an upload that was never finished go away by themselves after a week. No state. */
+/* Azure Blob storage: block blobs by Shared Key, shared access signature or bearer token. What differs from
+ * the others: a name that is taken is a 409, there are no suffix ranges, a listing begins only at its
+ * beginning or at a marker, and the blocks of an upload that was never finished go away by themselves after a
+ * week. No state. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/cloud.h"
@@ -12,7 +13,8 @@
 #include <string.h>
 
 #define SERVICE_VERSION "2021-08-06"
-#define BLOCK_ID_BYTES 24 /* 16 of the upload, 8 of the part: a multiple of 3, so that base64 needs no filling */
+#define BLOCK_ID_BYTES                                                                                       \
+  24 /* 16 of the upload, 8 of the part: a multiple of 3, so that base64 needs no filling */
 #define BLOCK_ID_TEXT_BYTES (BLOCK_ID_BYTES / 3 * 4 + 1)
 
 /* ---- writing ---- */
@@ -26,18 +28,22 @@ static void block_id(const char *upload_id, uint32_t part, char out[BLOCK_ID_TEX
 
 static const char *method_of(lki_verb verb) {
   switch (verb) {
-  case LKI_VERB_HEAD: return "HEAD";
+  case LKI_VERB_HEAD:
+    return "HEAD";
   case LKI_VERB_PUT:
   case LKI_VERB_CREATE:
   case LKI_VERB_UPLOAD_PART:
-  case LKI_VERB_UPLOAD_COMPLETE: return "PUT";
-  case LKI_VERB_REMOVE: return "DELETE";
+  case LKI_VERB_UPLOAD_COMPLETE:
+    return "PUT";
+  case LKI_VERB_REMOVE:
+    return "DELETE";
   case LKI_VERB_GET:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
-  case LKI_VERB_UPLOAD_LIST: break;
+  case LKI_VERB_UPLOAD_LIST:
+    break;
   }
   return "GET";
 }
@@ -51,13 +57,17 @@ static void write_query(const lki_ask *ask, lki_request *request) {
     lki_request_query(request, "prefix", ask->prefix);
     if (ask->token != NULL) lki_request_query(request, "marker", ask->token);
     break;
-  case LKI_VERB_VERSIONING: lki_request_query(request, "restype", "container"); break;
+  case LKI_VERB_VERSIONING:
+    lki_request_query(request, "restype", "container");
+    break;
   case LKI_VERB_UPLOAD_PART:
     block_id(ask->upload_id, ask->part, id);
     lki_request_query(request, "comp", "block");
     lki_request_query(request, "blockid", id);
     break;
-  case LKI_VERB_UPLOAD_COMPLETE: lki_request_query(request, "comp", "blocklist"); break;
+  case LKI_VERB_UPLOAD_COMPLETE:
+    lki_request_query(request, "comp", "blocklist");
+    break;
   case LKI_VERB_GET:
   case LKI_VERB_HEAD:
   case LKI_VERB_PUT:
@@ -65,7 +75,8 @@ static void write_query(const lki_ask *ask, lki_request *request) {
   case LKI_VERB_REMOVE:
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
-  case LKI_VERB_UPLOAD_LIST: break;
+  case LKI_VERB_UPLOAD_LIST:
+    break;
   }
 }
 
@@ -102,7 +113,8 @@ static void azure_write(const lki_cloud_store *store, const lki_place *place, co
   write_headers(store, ask, request);
 }
 
-/* A shared access signature is a query of its own, already encoded; it joins the request's as what it says. */
+/* A shared access signature is a query of its own, already encoded; it joins the request's as what it says.
+ */
 static lake_status add_sas(const char *sas, lki_request *request, lake_error *err) {
   char *text = lki_arena_strndup(&request->arena, sas, strlen(sas));
   if (text == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for a signature");
@@ -124,8 +136,9 @@ static lake_status add_sas(const char *sas, lki_request *request, lake_error *er
   return s;
 }
 
-static lake_status azure_sign(lki_cloud_store *store, const lki_place *place, const lki_credentials *credentials,
-                              int64_t wall_s, lki_request *request, lake_error *err) {
+static lake_status azure_sign(lki_cloud_store *store, const lki_place *place,
+                              const lki_credentials *credentials, int64_t wall_s, lki_request *request,
+                              lake_error *err) {
   (void)store, (void)place;
   if (credentials->sas != NULL) return add_sas(credentials->sas, request, err);
   if (credentials->bearer != NULL) {
@@ -137,8 +150,8 @@ static lake_status azure_sign(lki_cloud_store *store, const lki_place *place, co
 
 /* ---- reading ---- */
 
-/* Only what says nothing secret: <AuthenticationErrorDetail> has the text that was signed. The message goes on with the
- * request's id and time on lines of their own, which are said elsewhere. */
+/* Only what says nothing secret: <AuthenticationErrorDetail> has the text that was signed. The message goes
+ * on with the request's id and time on lines of their own, which are said elsewhere. */
 static bool on_fault(void *ctx, const char *path, const char *text) {
   lki_fault *fault = ctx;
   if (strcmp(path, "Error/Code") == 0) snprintf(fault->code, sizeof fault->code, "%s", text);
@@ -200,8 +213,8 @@ static lake_status azure_listed(const lki_ask *ask, lake_bytes body, lki_listed 
 
 /* ---- uploads in blocks ---- */
 
-static lake_status azure_upload_manifest(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
-                                         lake_bytes *out, lake_error *err) {
+static lake_status azure_upload_manifest(lki_arena *arena, const char *upload_id, char (*etags)[128],
+                                         uint32_t count, lake_bytes *out, lake_error *err) {
   (void)etags;
   const size_t room = 128 + (size_t)count * (BLOCK_ID_TEXT_BYTES + 32);
   char *text = lki_arena_alloc(arena, room);

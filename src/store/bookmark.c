@@ -1,5 +1,5 @@
-/* A short list of markers, the one used last in front. Pages that begin at one name have one marker: a newer one takes
- * its place. */
+/* A short list of markers, the one used last in front. Pages that begin at one name have one marker: a newer
+ * one takes its place. */
 #include "store/bookmark.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -63,14 +63,16 @@ const char *lki_bookmarks_find(lki_bookmarks *marks, const char *prefix, const c
   }
   if (best < MARK_COUNT) {
     const char *marker = marks->synced.marks[best].marker;
-    out = lki_arena_strndup(arena, marker, strlen(marker)); /* NULL: no memory; then the listing takes longer */
+    out =
+        lki_arena_strndup(arena, marker, strlen(marker)); /* NULL: no memory; then the listing takes longer */
     to_front_locked(marks, best);
   }
   lki_unlock(marks->env, marks->synced.lock);
   return out;
 }
 
-void lki_bookmarks_keep(lki_bookmarks *marks, const char *prefix, const char *first_name, const char *marker) {
+void lki_bookmarks_keep(lki_bookmarks *marks, const char *prefix, const char *first_name,
+                        const char *marker) {
   lake_env *env = marks->env;
   mark fresh = {lki_strdup(env, prefix), lki_strdup(env, first_name), lki_strdup(env, marker)};
   if (fresh.prefix == NULL || fresh.first_name == NULL || fresh.marker == NULL) {
@@ -96,8 +98,10 @@ void lki_bookmarks_drop(lki_bookmarks *marks, const char *marker) {
   for (uint32_t i = 0; i < MARK_COUNT && marks->synced.marks[i].marker != NULL; i++) {
     mark m = marks->synced.marks[i];
     marks->synced.marks[i] = (mark){NULL, NULL, NULL};
-    if (strcmp(m.marker, marker) == 0) mark_free(marks->env, &m);
-    else marks->synced.marks[kept++] = m;
+    if (strcmp(m.marker, marker) == 0)
+      mark_free(marks->env, &m);
+    else
+      marks->synced.marks[kept++] = m;
   }
   lki_unlock(marks->env, marks->synced.lock);
 }

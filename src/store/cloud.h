@@ -1,10 +1,11 @@
-/* What the stores behind an HTTP API share: settings, engine, credentials, what was learned from replies (clock skew,
- * region, when to come back), and the way of one request: sign, send, judge, mend once what can be mended, send again.
- * A dialect (s3.c, gcs.c, azure.c) says how a request is written and a reply is read; it keeps no state. What a status
- * line means is in verdict.c, for all three. Safe from any thread. */
+/* What the stores behind an HTTP API share: settings, engine, credentials, what was learned from replies
+ * (clock skew, region, when to come back), and the way of one request: sign, send, judge, mend once what can
+ * be mended, send again. A dialect (s3.c, gcs.c, azure.c) says how a request is written and a reply is read;
+ * it keeps no state. What a status line means is in verdict.c, for all three. Safe from any thread. */
 #ifndef LKI_STORE_CLOUD_H
 #define LKI_STORE_CLOUD_H
 
+#include "base/env.h"
 #include "store/credentials.h"
 #include "store/http.h"
 #include "store/request.h"
@@ -92,17 +93,23 @@ struct lki_dialect {
   bool region;            /* learns regions */
   bool uploads;           /* unfinished uploads are listed and aborted by us; else the service sees to them */
   /* Everything of a request but what signs it. request->failed tells of a lack of memory. */
-  void (*write)(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask, lki_request *request);
+  void (*write)(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask,
+                lki_request *request);
   lake_status (*sign)(lki_cloud_store *store, const lki_place *place, const lki_credentials *credentials,
                       int64_t wall_s, lki_request *request, lake_error *err);
-  /* The absolute URL where it is not the request's own path and query, in the arena; NULL member: it always is. */
-  const char *(*url)(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask, lki_arena *arena);
+  /* The absolute URL where it is not the request's own path and query, in the arena; NULL member: it always
+   * is. */
+  const char *(*url)(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask,
+                     lki_arena *arena);
   void (*fault)(lake_env *env, const lki_http_reply *reply, lki_fault *fault);
   lake_status (*listed)(const lki_ask *ask, lake_bytes body, lki_listed *page, lake_error *err);
   /* HEAD. NULL: the length of the reply tells. */
   lake_status (*head)(lake_bytes body, uint64_t *object_bytes, lake_error *err);
-  /* A multipart upload: its id from the reply to UPLOAD_BEGIN, NULL member: we choose it, and there is no such request;
-   * the body of UPLOAD_COMPLETE from the parts' tags (count of them, `etags` may be ignored). NULL: no such thing. */
+  /* VERSIONING: whether old versions of names are kept. NULL: not known, and not asked. */
+  lake_status (*versioned)(lake_env *env, lake_bytes body, bool *versioned, lake_error *err);
+  /* A multipart upload: its id from the reply to UPLOAD_BEGIN, NULL member: we choose it, and there is no
+   * such request; the body of UPLOAD_COMPLETE from the parts' tags (count of them, `etags` may be ignored).
+   * NULL: no such thing. */
   lake_status (*upload_begun)(lki_arena *arena, lake_bytes body, const char **upload_id, lake_error *err);
   lake_status (*upload_manifest)(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
                                  lake_bytes *out, lake_error *err);
@@ -155,12 +162,14 @@ typedef struct lki_try {
 
 /* Waits until the store may be asked, gets credentials, writes and signs. On failure nothing was sent. */
 lake_status lki_try_prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err);
-/* Judges what came of it: true, and it is to be prepared and sent again; or false, and *out is the outcome. */
+/* Judges what came of it: true, and it is to be prepared and sent again; or false, and *out is the outcome.
+ */
 bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_status sent,
                    const lki_http_reply *reply, lake_status *out, lake_error *err);
 void lki_try_release(lki_cloud_store *store, lki_try *t);
 /* All of it. The reply is the last one's, also on failure. */
-lake_status lki_cloud_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply, lake_error *err);
+lake_status lki_cloud_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply,
+                               lake_error *err);
 /* The dialect in use; for GCS the credentials decide. */
 lake_status lki_cloud_dialect(lki_cloud_store *store, lake_deadline deadline, const lki_dialect **out,
                               lake_error *err);
@@ -172,27 +181,29 @@ typedef struct lki_verdict {
   unsigned mend; /* what could be mended: LKI_MEND_ */
 } lki_verdict;
 
-/* sent: what the engine said; err gets the engine's text on entry where there is one. Pure but for what it says. */
-lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status sent, const lki_http_reply *reply,
-                           const lki_fault *fault, lake_error *err);
+/* sent: what the engine said; err gets the engine's text on entry where there is one. Pure but for what it
+ * says. */
+lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status sent,
+                           const lki_http_reply *reply, const lki_fault *fault, lake_error *err);
 
 /* ---- the operations that need more than one request ---- */
 
-lake_status lki_cloud_put_parts(lki_cloud_store *store, const lki_dialect *dialect, const char *name, lake_bytes body,
-                                lake_deadline deadline, lake_error *err);
-lake_status lki_cloud_list(void *self, const char *prefix, const char *start_after, lake_list_fn *fn, void *ctx,
-                           lake_deadline deadline, lake_error *err);
+lake_status lki_cloud_put_parts(lki_cloud_store *store, const lki_dialect *dialect, const char *name,
+                                lake_bytes body, lake_deadline deadline, lake_error *err);
+lake_status lki_cloud_list(void *self, const char *prefix, const char *start_after, lake_list_fn *fn,
+                           void *ctx, lake_deadline deadline, lake_error *err);
 lake_status lki_cloud_list_uploads(void *self, const char *prefix, lake_upload_fn *fn, void *ctx,
                                    lake_deadline deadline, lake_error *err);
 lake_status lki_cloud_abort_upload(void *self, const char *key, const char *upload_id, lake_deadline deadline,
                                    lake_error *err);
 
 /* prefix and key, or INVALID: longer than a store accepts. */
-lake_status lki_cloud_name(const lki_cloud_store *store, const char *key, char out[LKI_OBJECT_NAME_BYTES_MAX + 1],
-                           lake_error *err);
+lake_status lki_cloud_name(const lki_cloud_store *store, const char *key,
+                           char out[LKI_OBJECT_NAME_BYTES_MAX + 1], lake_error *err);
 /* "Authorization: Bearer …" */
 void lki_request_bearer(lki_request *request, const char *token);
-/* Whether the bucket's own settings spoil what the library relies on. UNSUPPORTED: they do, and what to do. */
+/* Whether the bucket's own settings spoil what the library relies on. UNSUPPORTED: they do, and what to do.
+ */
 lake_status lki_cloud_check(void *self, lake_deadline deadline, lake_error *err);
 /* Appends an entry to a page; the texts must be the page's. false: no memory, or too many. */
 bool lki_listed_add(lki_listed *page, const lki_entry *entry);

@@ -1,7 +1,8 @@
-/* One request to a cloud store: written, signed, sent, judged. What one more request can mend is mended here, each kind
- * once: credentials that have expired, a clock that is off, a bucket that lives in another region. In all three the
- * server has refused the request without carrying it out, so that sending it again is safe for a create too. Nothing
- * else is sent twice here: the door retries (store.c), the log resolves (src/log/commit.c). */
+/* One request to a cloud store: written, signed, sent, judged. What one more request can mend is mended here,
+ * each kind once: credentials that have expired, a clock that is off, a bucket that lives in another region.
+ * In all three the server has refused the request without carrying it out, so that sending it again is safe
+ * for a create too. Nothing else is sent twice here: the door retries (store.c), the log resolves
+ * (src/log/commit.c). */
 #include "store/cloud.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -48,7 +49,8 @@ static void close_gate(lki_cloud_store *store, uint64_t ms) {
 
 static int64_t server_wall_s(const lki_cloud_store *store) {
   return (int64_t)(lki_wall_ns(store->env) / 1000000000u) +
-         (int64_t)atomic_load_explicit((atomic_int_fast64_t *)(uintptr_t)&store->skew_s, memory_order_relaxed);
+         (int64_t)atomic_load_explicit((atomic_int_fast64_t *)(uintptr_t)&store->skew_s,
+                                       memory_order_relaxed);
 }
 
 static lake_status prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err) {
@@ -101,8 +103,8 @@ void lki_try_release(lki_cloud_store *store, lki_try *t) {
   t->rejected = NULL;
 }
 
-/* Amazon's hosts have the region in their names; no other host is ever taken from a reply, since the next request will
- * carry a signature. */
+/* Amazon's hosts have the region in their names; no other host is ever taken from a reply, since the next
+ * request will carry a signature. */
 static void move_origin(lki_place *place, const char *region) {
   char old[64], origin[sizeof place->origin];
   snprintf(old, sizeof old, "s3.%s.amazonaws.com", place->region);
@@ -112,8 +114,8 @@ static void move_origin(lki_place *place, const char *region) {
     at = strstr(place->origin, old);
   }
   if (at == NULL) return;
-  int n = snprintf(origin, sizeof origin, "%.*ss3.%s.amazonaws.com%s", (int)(at - place->origin), place->origin, region,
-                   at + strlen(old));
+  int n = snprintf(origin, sizeof origin, "%.*ss3.%s.amazonaws.com%s", (int)(at - place->origin),
+                   place->origin, region, at + strlen(old));
   if (n > 0 && (size_t)n < sizeof origin) memcpy(place->origin, origin, (size_t)n + 1);
 }
 
@@ -121,13 +123,15 @@ static bool learn_region(lki_cloud_store *store, const lki_try *t, const char *r
   if (region[0] == 0 || strcmp(region, t->place.region) == 0) return false;
   lki_lock(store->env, store->synced.lock);
   lki_place *place = &store->synced.place;
-  const bool first = strcmp(place->region, t->place.region) == 0; /* else another thread has learned meanwhile */
+  const bool first =
+      strcmp(place->region, t->place.region) == 0; /* else another thread has learned meanwhile */
   if (first) {
     move_origin(place, region);
     snprintf(place->region, sizeof place->region, "%s", region);
   }
   lki_unlock(store->env, store->synced.lock);
-  if (first) lki_note(store->env, LAKE_LOG_INFO, "store: bucket %s is in region %s", store->settings.bucket, region);
+  if (first)
+    lki_note(store->env, LAKE_LOG_INFO, "store: bucket %s is in region %s", store->settings.bucket, region);
   return true;
 }
 
@@ -137,8 +141,9 @@ static bool learn_skew(lki_cloud_store *store, const lki_try *t, int64_t date_s)
   if (off_s > -SKEW_S_MIN && off_s < SKEW_S_MIN) return false;
   const int64_t skew_s = date_s - (int64_t)(lki_wall_ns(store->env) / 1000000000u);
   atomic_store_explicit(&store->skew_s, skew_s, memory_order_relaxed);
-  lki_note(store->env, LAKE_LOG_WARN, "store: bucket %s: this machine's clock is %lld s %s the store's; set it",
-           store->settings.bucket, (long long)(skew_s < 0 ? -skew_s : skew_s), skew_s < 0 ? "ahead of" : "behind");
+  lki_note(store->env, LAKE_LOG_WARN,
+           "store: bucket %s: this machine's clock is %lld s %s the store's; set it", store->settings.bucket,
+           (long long)(skew_s < 0 ? -skew_s : skew_s), skew_s < 0 ? "ahead of" : "behind");
   return true;
 }
 
@@ -149,7 +154,8 @@ static bool mend(lki_cloud_store *store, lki_try *t, unsigned kinds, const lki_h
     t->mended |= LKI_MEND_SKEW;
     return true;
   }
-  if ((kinds & LKI_MEND_REGION) != 0 && learn_region(store, t, reply->region[0] ? reply->region : fault->region)) {
+  if ((kinds & LKI_MEND_REGION) != 0 &&
+      learn_region(store, t, reply->region[0] ? reply->region : fault->region)) {
     t->mended |= LKI_MEND_REGION;
     return true;
   }
@@ -177,7 +183,8 @@ bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_
   return again;
 }
 
-lake_status lki_cloud_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply, lake_error *err) {
+lake_status lki_cloud_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply,
+                               lake_error *err) {
   lki_try t;
   memset(&t, 0, sizeof t);
   lake_error e = LAKE_ERROR_INIT;

@@ -1,6 +1,7 @@
-/* Google Cloud Storage by its JSON API, for bearer tokens and for emulators, which ask for nothing. (With HMAC keys it is
- * the XML API, in s3.c.) A create is an upload of two parts, name and bytes, since that is the form whose precondition
- * every server honours; a put is the bytes alone, which need not be copied. No state. */
+/* Google Cloud Storage by its JSON API, for bearer tokens and for emulators, which ask for nothing. (With
+ * HMAC keys it is the XML API, in s3.c.) A create is an upload of two parts, name and bytes, since that is
+ * the form whose precondition every server honours; a put is the bytes alone, which need not be copied. No
+ * state. */
 #include "base/env.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -17,8 +18,10 @@
 static const char *method_of(lki_verb verb) {
   switch (verb) {
   case LKI_VERB_PUT:
-  case LKI_VERB_CREATE: return "POST";
-  case LKI_VERB_REMOVE: return "DELETE";
+  case LKI_VERB_CREATE:
+    return "POST";
+  case LKI_VERB_REMOVE:
+    return "DELETE";
   case LKI_VERB_GET:
   case LKI_VERB_HEAD:
   case LKI_VERB_LIST:
@@ -27,7 +30,8 @@ static const char *method_of(lki_verb verb) {
   case LKI_VERB_UPLOAD_PART:
   case LKI_VERB_UPLOAD_COMPLETE:
   case LKI_VERB_UPLOAD_ABORT:
-  case LKI_VERB_UPLOAD_LIST: break;
+  case LKI_VERB_UPLOAD_LIST:
+    break;
   }
   return "GET";
 }
@@ -39,11 +43,10 @@ static void write_related(const lki_cloud_store *store, const lki_ask *ask, lki_
   lki_random(store->env, random, sizeof random);
   for (size_t i = 0; i < sizeof random; i++) snprintf(boundary + 2 * i, 3, "%02x", random[i]);
   snprintf(type, sizeof type, "multipart/related; boundary=%s", boundary);
-  const size_t head_bytes =
-      (size_t)snprintf(head, sizeof head,
-                       "--%s\r\nContent-Type: application/json\r\n\r\n{}\r\n--%s\r\n"
-                       "Content-Type: application/octet-stream\r\n\r\n",
-                       boundary, boundary);
+  const size_t head_bytes = (size_t)snprintf(head, sizeof head,
+                                             "--%s\r\nContent-Type: application/json\r\n\r\n{}\r\n--%s\r\n"
+                                             "Content-Type: application/octet-stream\r\n\r\n",
+                                             boundary, boundary);
   const size_t tail_bytes = (size_t)snprintf(tail, sizeof tail, "\r\n--%s--\r\n", boundary);
   const size_t bytes = ask->body.bytes;
   char *text = lki_arena_alloc(&request->arena, head_bytes + bytes + tail_bytes);
@@ -85,7 +88,8 @@ static const char *json_url(const lki_cloud_store *store, const lki_place *place
   char *prefix = lki_percent_encode(arena, ask->prefix != NULL ? ask->prefix : "", false);
   char *start = lki_percent_encode(arena, ask->start_after != NULL ? ask->start_after : "", false);
   char *token = lki_percent_encode(arena, ask->token != NULL ? ask->token : "", false);
-  char *key = lki_percent_encode(arena, store->settings.sse_key != NULL ? store->settings.sse_key : "", false);
+  char *key =
+      lki_percent_encode(arena, store->settings.sse_key != NULL ? store->settings.sse_key : "", false);
   if (name == NULL || prefix == NULL || start == NULL || token == NULL || key == NULL) return NULL;
   const char *bucket = store->settings.bucket;
   const size_t room = sizeof place->origin + strlen(bucket) + strlen(name) + strlen(prefix) + strlen(start) +
@@ -106,10 +110,13 @@ static const char *json_url(const lki_cloud_store *store, const lki_place *place
              ask->verb == LKI_VERB_PUT ? "" : "&ifGenerationMatch=0", key[0] ? "&kmsKeyName=" : "", key);
     break;
   case LKI_VERB_LIST:
-    snprintf(url, room, "%s/storage/v1/b/%s/o?prefix=%s%s%s%s%s&fields=items(name,size),nextPageToken", place->origin,
-             bucket, prefix, start[0] ? "&startOffset=" : "", start, token[0] ? "&pageToken=" : "", token);
+    snprintf(url, room, "%s/storage/v1/b/%s/o?prefix=%s%s%s%s%s&fields=items(name,size),nextPageToken",
+             place->origin, bucket, prefix, start[0] ? "&startOffset=" : "", start,
+             token[0] ? "&pageToken=" : "", token);
     break;
-  case LKI_VERB_VERSIONING: snprintf(url, room, "%s/storage/v1/b/%s", place->origin, bucket); break;
+  case LKI_VERB_VERSIONING:
+    snprintf(url, room, "%s/storage/v1/b/%s", place->origin, bucket);
+    break;
   case LKI_VERB_REMOVE:
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_PART:
@@ -122,8 +129,9 @@ static const char *json_url(const lki_cloud_store *store, const lki_place *place
   return url;
 }
 
-static lake_status json_sign(lki_cloud_store *store, const lki_place *place, const lki_credentials *credentials,
-                             int64_t wall_s, lki_request *request, lake_error *err) {
+static lake_status json_sign(lki_cloud_store *store, const lki_place *place,
+                             const lki_credentials *credentials, int64_t wall_s, lki_request *request,
+                             lake_error *err) {
   (void)store, (void)place, (void)wall_s;
   if (credentials->bearer == NULL)
     return lki_fail(err, LAKE_DENIED, "the credentials changed from a token to a key; open the store again");
@@ -133,13 +141,14 @@ static lake_status json_sign(lki_cloud_store *store, const lki_place *place, con
 
 /* ---- reading ---- */
 
-/* {"error": {"code": 404, "message": "…", "errors": [{"reason": "notFound"}]}}. The kept beginning of a long body does
- * not parse, and then says nothing. A missing bucket and a missing object have the same reason. */
+/* {"error": {"code": 404, "message": "…", "errors": [{"reason": "notFound"}]}}. The kept beginning of a long
+ * body does not parse, and then says nothing. A missing bucket and a missing object have the same reason. */
 static void json_fault(lake_env *env, const lki_http_reply *reply, lki_fault *fault) {
   (void)env;
   lki_json *json = NULL;
   if (reply->status < 300 || reply->text_bytes == 0) return;
-  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK) return;
+  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK)
+    return;
   const lki_json *error = lki_json_get(json, "error");
   const char *message = lki_json_string(lki_json_get(error, "message"));
   const lki_json *first = lki_json_first(lki_json_get(error, "errors"));
@@ -158,7 +167,8 @@ static lake_status json_listed(const lki_ask *ask, lake_bytes body, lki_listed *
   if (s == LAKE_NOMEM) return s;
   if (s != LAKE_OK || !lki_json_is_object(json)) {
     lki_json_free(json);
-    return lki_fail(err, LAKE_UNAVAILABLE, "a listing is not the JSON that was expected: is the endpoint right?");
+    return lki_fail(err, LAKE_UNAVAILABLE,
+                    "a listing is not the JSON that was expected: is the endpoint right?");
   }
   for (const lki_json *item = lki_json_first(lki_json_get(json, "items")); item != NULL && s == LAKE_OK;
        item = lki_json_next(item)) {
@@ -193,6 +203,17 @@ static lake_status json_head(lake_bytes body, uint64_t *object_bytes, lake_error
   return LAKE_OK;
 }
 
+static lake_status json_versioned(lake_env *env, lake_bytes body, bool *versioned, lake_error *err) {
+  (void)env;
+  lki_json *json = NULL;
+  bool enabled = false;
+  lake_status s = lki_json_parse(body, "the bucket's metadata", &json, err);
+  if (s == LAKE_OK) (void)lki_json_bool(lki_json_get(lki_json_get(json, "versioning"), "enabled"), &enabled);
+  lki_json_free(json);
+  if (s == LAKE_OK) *versioned = enabled;
+  return s == LAKE_OK || s == LAKE_NOMEM ? s : LAKE_UNAVAILABLE;
+}
+
 const lki_dialect lki_dialect_gcs_json = {
     .scheme = "gs",
     .suffix = true,
@@ -202,4 +223,5 @@ const lki_dialect lki_dialect_gcs_json = {
     .fault = json_fault,
     .listed = json_listed,
     .head = json_head,
+    .versioned = json_versioned,
 };

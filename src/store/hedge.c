@@ -1,7 +1,7 @@
-/* The second request for a slow ranged read. "Slow" is slower than 95 of the last 100 reads were, or so; the share of
- * reads that are asked twice has a limit, so that a store that is slow as a whole does not get twice the load. The
- * second request fills a buffer of its own; the reader's is written by one of them only, after the other has ended.
- * Threads: the numbers are under a lock; each read waits on a lock of its own. */
+/* The second request for a slow ranged read. "Slow" is slower than 95 of the last 100 reads were, or so; the
+ * share of reads that are asked twice has a limit, so that a store that is slow as a whole does not get twice
+ * the load. The second request fills a buffer of its own; the reader's is written by one of them only, after
+ * the other has ended. Threads: the numbers are under a lock; each read waits on a lock of its own. */
 #include "store/hedge.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -128,7 +128,8 @@ static lake_status send_leg(pair *p, leg *l, const lki_ask *ask, lake_buffer *si
   return LAKE_OK;
 }
 
-/* Until a leg is done, or the time comes: then -1. A leg that failed does not end the wait while the other runs. */
+/* Until a leg is done, or the time comes: then -1. A leg that failed does not end the wait while the other
+ * runs. */
 static int wait_for_leg(pair *p, uint64_t until_ns) {
   lake_env *env = p->store->env;
   int found = -1;
@@ -139,7 +140,8 @@ static int wait_for_leg(pair *p, uint64_t until_ns) {
     for (int i = 0; i < 2; i++) {
       if (!p->legs[i].sent) continue;
       running = running || !p->legs[i].done;
-      if (p->legs[i].done && p->legs[i].call.status == LAKE_OK && p->legs[i].call.reply.status == 206) found = i;
+      if (p->legs[i].done && p->legs[i].call.status == LAKE_OK && p->legs[i].call.reply.status == 206)
+        found = i;
     }
     if (found < 0 && !running) found = 0;
     if (found < 0) in_time = lki_wait(env, p->cond, p->lock, until_ns);
@@ -157,7 +159,8 @@ static void end_leg(pair *p, leg *l) {
   lki_unlock(env, p->lock);
 }
 
-static lake_status copy_out(const lake_buffer *from, const lki_http_reply *reply, lake_buffer *to, lake_error *err) {
+static lake_status copy_out(const lake_buffer *from, const lki_http_reply *reply, lake_buffer *to,
+                            lake_error *err) {
   const size_t bytes = (size_t)reply->body_bytes;
   lake_status s = lki_buffer_reserve(to, bytes, err);
   if (s != LAKE_OK) return s;
@@ -177,7 +180,8 @@ static bool try_pair(pair *p, const lki_ask *ask, lake_buffer *spare, lki_http_r
   if (*out != LAKE_OK) return true;
   int winner = wait_for_leg(p, slow_ns != 0 ? lki_after_ns(p->store->env, slow_ns) : LKI_NEVER);
   if (winner < 0) {
-    if (take_budget(hedge)) (void)send_leg(p, second, ask, spare, NULL); /* without it the first goes on alone */
+    if (take_budget(hedge))
+      (void)send_leg(p, second, ask, spare, NULL); /* without it the first goes on alone */
     winner = wait_for_leg(p, LKI_NEVER);
   }
   end_leg(p, first);
@@ -197,8 +201,10 @@ static bool try_pair(pair *p, const lki_ask *ask, lake_buffer *spare, lki_http_r
   return true;
 }
 
-lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply, lake_error *err) {
-  if (store->hedge == NULL || ask->range.kind == LAKE_RANGE_WHOLE) return lki_cloud_exchange(store, ask, reply, err);
+lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply,
+                               lake_error *err) {
+  if (store->hedge == NULL || ask->range.kind == LAKE_RANGE_WHOLE)
+    return lki_cloud_exchange(store, ask, reply, err);
   lake_env *env = store->env;
   pair *p = lki_new(env, sizeof *p);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for a request");

@@ -1,6 +1,6 @@
-/* Asking a slow ranged read a second time. Most reads of a store take a few milliseconds and one in a hundred takes a
- * hundred times as long; the second request nearly always meets another machine. Off unless the user allows a share of
- * reads to be doubled. Safe from any thread. */
+/* Asking a slow ranged read a second time. Most reads of a store take a few milliseconds and one in a hundred
+ * takes a hundred times as long; the second request nearly always meets another machine. Off unless the user
+ * allows a share of reads to be doubled. Safe from any thread. */
 #ifndef LKI_STORE_HEDGE_H
 #define LKI_STORE_HEDGE_H
 
@@ -17,6 +17,7 @@ typedef struct lki_hedge_stats {
 void lki_hedge_stats_get(const lki_hedge *hedge, lki_hedge_stats *stats);
 
 /* As lki_cloud_exchange, for a GET. */
-lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply, lake_error *err);
+lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_http_reply *reply,
+                               lake_error *err);
 
 #endif

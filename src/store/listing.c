@@ -1,6 +1,6 @@
-/* Listings of a cloud store, page by page. A page is read and parsed whole before its first key is handed out: a reply
- * that breaks off delivers nothing, and the caller may use the store from its callback. What is not one of our keys
- * (such as the "folder/" that a console makes) is passed over. */
+/* Listings of a cloud store, page by page. A page is read and parsed whole before its first key is handed
+ * out: a reply that breaks off delivers nothing, and the caller may use the store from its callback. What is
+ * not one of our keys (such as the "folder/" that a console makes) is passed over. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/bookmark.h"
@@ -24,8 +24,8 @@ static void listed_free(lki_listed *page) {
   lki_arena_free(&page->arena);
 }
 
-/* One listing of either kind: fn or upload_fn is set. Two pages take turns, since a page's token is needed until the
- * next one is there. */
+/* One listing of either kind: fn or upload_fn is set. Two pages take turns, since a page's token is needed
+ * until the next one is there. */
 typedef struct listing {
   lki_cloud_store *store;
   lki_ask ask;
@@ -88,7 +88,8 @@ static lake_status run(listing *l, lake_error *err) {
     }
     if (s != LAKE_OK) return s;
     if (marks != NULL && token != NULL && page->entries.bytes > 0 && l->upload_fn == NULL)
-      lki_bookmarks_keep(marks, l->ask.prefix, ((const lki_entry *)(const void *)page->entries.data)->name, token);
+      lki_bookmarks_keep(marks, l->ask.prefix, ((const lki_entry *)(const void *)page->entries.data)->name,
+                         token);
     marked = false;
     hand_out(l, page);
     if (l->stopped || page->token == NULL || page->token[0] == 0) return LAKE_OK;
@@ -105,6 +106,8 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
                         lake_error *err) {
   lake_status s = lki_check_process(store->env, "the store", err);
   if (s != LAKE_OK) return s;
+  if (store->settings.cloud == LKI_CLOUD_AZURE && strchr(prefix, '\\') != NULL)
+    return LAKE_OK; /* no key has one */
   listing *l = lki_new(store->env, sizeof *l);
   if (l == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for a listing");
   l->store = store;
@@ -133,8 +136,8 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
   return s;
 }
 
-lake_status lki_cloud_list(void *self, const char *prefix, const char *start_after, lake_list_fn *fn, void *ctx,
-                           lake_deadline deadline, lake_error *err) {
+lake_status lki_cloud_list(void *self, const char *prefix, const char *start_after, lake_list_fn *fn,
+                           void *ctx, lake_deadline deadline, lake_error *err) {
   return list(self, LKI_VERB_LIST, prefix, start_after, fn, NULL, ctx, deadline, err);
 }
 

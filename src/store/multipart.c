@@ -1,7 +1,8 @@
-/* Large objects in parts, several on their way at once. The parts are views of the caller's bytes: nothing is copied.
- * A part that failed in passing is sent again by itself, since the whole object would cost a hundred times as much;
- * when that does not help, the upload is given up and aborted, and the door may begin anew. The object appears whole
- * with the last request or not at all. Threads: the caller's does everything but the completions, which only count. */
+/* Large objects in parts, several on their way at once. The parts are views of the caller's bytes: nothing is
+ * copied. A part that failed in passing is sent again by itself, since the whole object would cost a hundred
+ * times as much; when that does not help, the upload is given up and aborted, and the door may begin anew.
+ * The object appears whole with the last request or not at all. Threads: the caller's does everything but the
+ * completions, which only count. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/cloud.h"
@@ -11,6 +12,7 @@
 
 #define PART_COUNT_MAX 10000u
 #define LANE_COUNT 8u
+#define PART_TRIES_MAX 3u
 
 /* One part on its way. */
 typedef struct lane {
@@ -49,7 +51,8 @@ static void ask_of(const upload *u, lki_verb verb, lki_ask *ask) {
 }
 
 static lake_status begin_upload(upload *u, lake_error *err) {
-  if (u->dialect->upload_begun == NULL) { /* ours to choose; no two uploads of one object may share their parts */
+  if (u->dialect->upload_begun ==
+      NULL) { /* ours to choose; no two uploads of one object may share their parts */
     char text[33];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)lki_random_u64(u->store->env));
     u->upload_id = lki_arena_strndup(&u->arena, text, strlen(text));
@@ -96,7 +99,7 @@ static lake_status start_next(upload *u, lane *l, lake_error *err) {
   l->ask.part = ++u->next_part;
   l->ask.body = (lake_bytes){(const char *)u->body.data + at, left < u->part_bytes ? left : u->part_bytes};
   memset(&l->t, 0, sizeof l->t);
-  lki_retry_init(&l->retry, u->store->env, u->deadline);
+  lki_retry_init(&l->retry, u->store->env, NULL, u->deadline);
   return send_part(u, l, err);
 }
 
@@ -105,9 +108,12 @@ static lake_status finish_part(upload *u, lane *l, lake_error *err) {
   l->busy = false;
   lake_status s = LAKE_OK;
   lki_error_copy(err, &l->call.error);
-  if (lki_try_again(u->store, &l->ask, &l->t, l->call.status, &l->call.reply, &s, err)) return send_part(u, l, err);
-  if (s == LAKE_OK) memcpy(u->etags[l->ask.part - 1], l->call.reply.etag, sizeof u->etags[0]);
-  else if (lki_retry_again(&l->retry, s)) return send_part(u, l, err);
+  if (lki_try_again(u->store, &l->ask, &l->t, l->call.status, &l->call.reply, &s, err))
+    return send_part(u, l, err);
+  if (s == LAKE_OK)
+    memcpy(u->etags[l->ask.part - 1], l->call.reply.etag, sizeof u->etags[0]);
+  else if (l->retry.try_count < PART_TRIES_MAX && lki_retry_again(&l->retry, s))
+    return send_part(u, l, err);
   return s;
 }
 
@@ -117,7 +123,8 @@ static lane *wait_for_lane(upload *u) {
   while (found == NULL) {
     for (uint32_t i = 0; i < LANE_COUNT && found == NULL; i++)
       if (u->lanes[i].busy && u->lanes[i].done) found = &u->lanes[i];
-    if (found == NULL) (void)lki_wait(u->store->env, u->cond, u->lock, LKI_NEVER); /* each call has its deadline */
+    if (found == NULL)
+      (void)lki_wait(u->store->env, u->cond, u->lock, LKI_NEVER); /* each call has its deadline */
   }
   lki_unlock(u->store->env, u->lock);
   return found;
@@ -139,8 +146,10 @@ static lake_status send_parts(upload *u, lake_error *err) {
       for (uint32_t i = 0; i < LANE_COUNT; i++)
         if (u->lanes[i].busy) lki_http_cancel(u->store->http, &u->lanes[i].call);
     lane *l = wait_for_lane(u);
-    if (s == LAKE_OK) s = finish_part(u, l, err);
-    else l->busy = false;
+    if (s == LAKE_OK)
+      s = finish_part(u, l, err);
+    else
+      l->busy = false;
     if (!l->busy) lki_try_release(u->store, &l->t);
   }
   return s;
@@ -150,7 +159,8 @@ static lake_status complete(upload *u, lake_error *err) {
   lki_http_reply reply;
   lki_ask ask;
   ask_of(u, LKI_VERB_UPLOAD_COMPLETE, &ask);
-  lake_status s = u->dialect->upload_manifest(&u->arena, u->upload_id, u->etags, u->part_count, &ask.body, err);
+  lake_status s =
+      u->dialect->upload_manifest(&u->arena, u->upload_id, u->etags, u->part_count, &ask.body, err);
   return s == LAKE_OK ? lki_cloud_exchange(u->store, &ask, &reply, err) : s;
 }
 
@@ -163,8 +173,8 @@ static void abort_parts(upload *u) {
   (void)lki_cloud_exchange(u->store, &ask, &reply, NULL);
 }
 
-lake_status lki_cloud_put_parts(lki_cloud_store *store, const lki_dialect *dialect, const char *name, lake_bytes body,
-                                lake_deadline deadline, lake_error *err) {
+lake_status lki_cloud_put_parts(lki_cloud_store *store, const lki_dialect *dialect, const char *name,
+                                lake_bytes body, lake_deadline deadline, lake_error *err) {
   lake_env *env = store->env;
   upload u = {.store = store, .dialect = dialect, .name = name, .body = body, .deadline = deadline};
   lki_arena_init(&u.arena, env);

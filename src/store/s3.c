@@ -1,5 +1,6 @@
-/* S3 as AWS, Ceph RGW and others speak it, and the XML API of Google Cloud Storage, which is the same but for the names
- * of its headers (the two families may not be mixed in one request) and for the precondition of a create. No state. */
+/* S3 as AWS, Ceph RGW and others speak it, and the XML API of Google Cloud Storage, which is the same but for
+ * the names of its headers (the two families may not be mixed in one request) and for the precondition of a
+ * create. No state. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/cloud.h"
@@ -13,18 +14,23 @@
 
 static const char *method_of(lki_verb verb) {
   switch (verb) {
-  case LKI_VERB_HEAD: return "HEAD";
+  case LKI_VERB_HEAD:
+    return "HEAD";
   case LKI_VERB_PUT:
   case LKI_VERB_CREATE:
-  case LKI_VERB_UPLOAD_PART: return "PUT";
+  case LKI_VERB_UPLOAD_PART:
+    return "PUT";
   case LKI_VERB_REMOVE:
-  case LKI_VERB_UPLOAD_ABORT: return "DELETE";
+  case LKI_VERB_UPLOAD_ABORT:
+    return "DELETE";
   case LKI_VERB_UPLOAD_BEGIN:
-  case LKI_VERB_UPLOAD_COMPLETE: return "POST";
+  case LKI_VERB_UPLOAD_COMPLETE:
+    return "POST";
   case LKI_VERB_GET:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
-  case LKI_VERB_UPLOAD_LIST: break;
+  case LKI_VERB_UPLOAD_LIST:
+    break;
   }
   return "GET";
 }
@@ -49,30 +55,40 @@ static void write_query(const lki_ask *ask, lki_request *request) {
     lki_request_query(request, "list-type", "2");
     lki_request_query(request, "prefix", ask->prefix);
     lki_request_query(request, "encoding-type", "url"); /* XML cannot hold every character of a key */
-    if (ask->token != NULL) lki_request_query(request, "continuation-token", ask->token);
-    else if (ask->start_after != NULL) lki_request_query(request, "start-after", ask->start_after);
+    if (ask->token != NULL)
+      lki_request_query(request, "continuation-token", ask->token);
+    else if (ask->start_after != NULL)
+      lki_request_query(request, "start-after", ask->start_after);
     break;
   case LKI_VERB_UPLOAD_LIST:
     lki_request_query(request, "uploads", "");
     lki_request_query(request, "prefix", ask->prefix);
     lki_request_query(request, "encoding-type", "url");
     if (ask->token != NULL) lki_request_query(request, "key-marker", ask->token);
-    if (ask->token != NULL && ask->upload_id != NULL) lki_request_query(request, "upload-id-marker", ask->upload_id);
+    if (ask->token != NULL && ask->upload_id != NULL)
+      lki_request_query(request, "upload-id-marker", ask->upload_id);
     break;
-  case LKI_VERB_VERSIONING: lki_request_query(request, "versioning", ""); break;
-  case LKI_VERB_UPLOAD_BEGIN: lki_request_query(request, "uploads", ""); break;
+  case LKI_VERB_VERSIONING:
+    lki_request_query(request, "versioning", "");
+    break;
+  case LKI_VERB_UPLOAD_BEGIN:
+    lki_request_query(request, "uploads", "");
+    break;
   case LKI_VERB_UPLOAD_PART:
     snprintf(text, sizeof text, "%" PRIu32, ask->part);
     lki_request_query(request, "partNumber", text);
     lki_request_query(request, "uploadId", ask->upload_id);
     break;
   case LKI_VERB_UPLOAD_COMPLETE:
-  case LKI_VERB_UPLOAD_ABORT: lki_request_query(request, "uploadId", ask->upload_id); break;
+  case LKI_VERB_UPLOAD_ABORT:
+    lki_request_query(request, "uploadId", ask->upload_id);
+    break;
   case LKI_VERB_GET:
   case LKI_VERB_HEAD:
   case LKI_VERB_PUT:
   case LKI_VERB_CREATE:
-  case LKI_VERB_REMOVE: break;
+  case LKI_VERB_REMOVE:
+    break;
   }
 }
 
@@ -91,7 +107,8 @@ static void write_common(const lki_cloud_store *store, const lki_place *place, c
   if (makes_object(ask->verb)) lki_request_header(request, "content-type", "application/octet-stream");
 }
 
-static void s3_write(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask, lki_request *request) {
+static void s3_write(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask,
+                     lki_request *request) {
   const lki_settings *settings = &store->settings;
   write_common(store, place, ask, request);
   if (ask->verb == LKI_VERB_CREATE) lki_request_header(request, "if-none-match", "*");
@@ -103,7 +120,8 @@ static void s3_write(const lki_cloud_store *store, const lki_place *place, const
   if (settings->requester_pays) lki_request_header(request, "x-amz-request-payer", "requester");
 }
 
-static void gcs_write(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask, lki_request *request) {
+static void gcs_write(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask,
+                      lki_request *request) {
   write_common(store, place, ask, request);
   if (ask->verb == LKI_VERB_CREATE) lki_request_header(request, "x-goog-if-generation-match", "0");
   if (makes_object(ask->verb) && store->settings.sse_key != NULL)
@@ -115,8 +133,9 @@ static lake_status s3_sign(lki_cloud_store *store, const lki_place *place, const
   return lki_sign_v4(request, &lki_v4_aws, credentials, place->region, wall_s, store->https, store->day, err);
 }
 
-static lake_status gcs_sign(lki_cloud_store *store, const lki_place *place, const lki_credentials *credentials,
-                            int64_t wall_s, lki_request *request, lake_error *err) {
+static lake_status gcs_sign(lki_cloud_store *store, const lki_place *place,
+                            const lki_credentials *credentials, int64_t wall_s, lki_request *request,
+                            lake_error *err) {
   const char *region = place->region[0] != 0 ? place->region : "auto";
   return lki_sign_v4(request, &lki_v4_google, credentials, region, wall_s, store->https, store->day, err);
 }
@@ -201,16 +220,30 @@ static lake_status s3_listed(const lki_ask *ask, lake_bytes body, lki_listed *pa
                  .item = uploads ? "/Upload" : "/Contents"};
   lake_status s = lki_xml_walk(page->arena.env, body, "a listing", on_listed, &w, err);
   if (s != LAKE_OK) return s;
-  if (!w.good) return lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <%s>: is the endpoint right?", w.root);
+  if (!w.good)
+    return lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <%s>: is the endpoint right?", w.root);
   bool readable = true;
   const lki_entry *entries = (const lki_entry *)(const void *)page->entries.data;
   const size_t count = page->entries.bytes / sizeof(lki_entry);
   for (size_t i = 0; i < count && w.url_encoded; i++) readable = decode(entries[i].name) && readable;
   if (uploads && page->token != NULL && w.url_encoded) readable = decode(page->token) && readable;
   if (!readable) return lki_fail(err, LAKE_UNAVAILABLE, "a listing has a key with a broken %%-escape");
-  if (!w.truncated) page->token = page->token_2 = NULL;
-  else if (page->token == NULL) return lki_fail(err, LAKE_UNAVAILABLE, "a listing goes on but does not say where");
+  if (!w.truncated)
+    page->token = page->token_2 = NULL;
+  else if (page->token == NULL)
+    return lki_fail(err, LAKE_UNAVAILABLE, "a listing goes on but does not say where");
   return LAKE_OK;
+}
+
+static bool on_versioning(void *ctx, const char *path, const char *text) {
+  bool *versioned = ctx;
+  if (strcmp(path, "VersioningConfiguration/Status") == 0) *versioned = strcmp(text, "Enabled") == 0;
+  return true;
+}
+
+static lake_status s3_versioned(lake_env *env, lake_bytes body, bool *versioned, lake_error *err) {
+  *versioned = false;
+  return lki_xml_walk(env, body, "the versioning status", on_versioning, versioned, err);
 }
 
 /* ---- uploads in parts ---- */
@@ -227,7 +260,8 @@ static bool on_begun(void *ctx, const char *path, const char *text) {
   return w->upload_id != NULL;
 }
 
-static lake_status s3_upload_begun(lki_arena *arena, lake_bytes body, const char **upload_id, lake_error *err) {
+static lake_status s3_upload_begun(lki_arena *arena, lake_bytes body, const char **upload_id,
+                                   lake_error *err) {
   begun_walk w = {arena, NULL};
   lake_status s = lki_xml_walk(arena->env, body, "the reply to a multipart upload", on_begun, &w, err);
   if (s == LAKE_OK && w.upload_id == NULL)
@@ -236,8 +270,8 @@ static lake_status s3_upload_begun(lki_arena *arena, lake_bytes body, const char
   return s;
 }
 
-static lake_status s3_upload_manifest(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
-                                      lake_bytes *out, lake_error *err) {
+static lake_status s3_upload_manifest(lki_arena *arena, const char *upload_id, char (*etags)[128],
+                                      uint32_t count, lake_bytes *out, lake_error *err) {
   (void)upload_id;
   const size_t room = 128 + (size_t)count * (128 + 80);
   char *text = lki_arena_alloc(arena, room);
@@ -246,8 +280,8 @@ static lake_status s3_upload_manifest(lki_arena *arena, const char *upload_id, c
   for (uint32_t i = 0; i < count; i++) {
     if (etags[i][0] == 0 || strpbrk(etags[i], "<>&") != NULL)
       return lki_fail(err, LAKE_UNAVAILABLE, "part %u of a multipart upload has no usable ETag", i + 1);
-    used += (size_t)snprintf(text + used, room - used, "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>", i + 1,
-                             etags[i]);
+    used += (size_t)snprintf(text + used, room - used,
+                             "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>", i + 1, etags[i]);
   }
   used += (size_t)snprintf(text + used, room - used, "</CompleteMultipartUpload>");
   *out = (lake_bytes){text, used};
@@ -263,6 +297,7 @@ const lki_dialect lki_dialect_s3 = {
     .sign = s3_sign,
     .fault = s3_fault,
     .listed = s3_listed,
+    .versioned = s3_versioned,
     .upload_begun = s3_upload_begun,
     .upload_manifest = s3_upload_manifest,
 };
@@ -275,6 +310,7 @@ const lki_dialect lki_dialect_gcs_xml = {
     .sign = gcs_sign,
     .fault = s3_fault,
     .listed = s3_listed,
+    .versioned = s3_versioned,
     .upload_begun = s3_upload_begun,
     .upload_manifest = s3_upload_manifest,
 };

@@ -1,6 +1,6 @@
-/* XML by expat. The path and the text of the innermost element are kept in two buffers with limits; an element's text
- * is its own only, since no reply of a store mixes text and children. Entities cannot be declared, so a document never
- * grows while it is read. One walk is one thread's. */
+/* XML by expat. The path and the text of the innermost element are kept in two buffers with limits; an
+ * element's text is its own only, since no reply of a store mixes text and children. Entities cannot be
+ * declared, so a document never grows while it is read. One walk is one thread's. */
 #include "store/xml.h"
 #include "base/buffer.h"
 #include "base/env.h"
@@ -33,7 +33,8 @@ static void stop_no_memory(walk *w) {
   stop(w, "out of memory");
 }
 
-/* Appends "/name" and gives the length before; SIZE_MAX: no room. A prefix of a namespace means nothing here. */
+/* Appends "/name" and gives the length before; SIZE_MAX: no room. A prefix of a namespace means nothing here.
+ */
 static size_t path_push(walk *w, const char *mark, const char *name) {
   const char *colon = strrchr(name, ':');
   if (colon != NULL) name = colon + 1;
@@ -98,8 +99,8 @@ static void XMLCALL on_text(void *data, const XML_Char *text, int bytes) {
   if (s != LAKE_OK) stop(w, "a text that is too long");
 }
 
-static void XMLCALL on_doctype(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
-                               int internal) {
+static void XMLCALL on_doctype(void *data, const XML_Char *name, const XML_Char *system,
+                               const XML_Char *public, int internal) {
   (void)name, (void)system, (void)public, (void)internal;
   stop(data, "a document type, which no store sends");
 }
