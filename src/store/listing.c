@@ -33,13 +33,31 @@ typedef struct listing {
   lake_upload_fn *upload_fn;
   void *ctx;
   bool stopped;
-  char prefix[LKI_OBJECT_NAME_BYTES_MAX + 1];
+  char prefix[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* what is listed */
+  size_t prefix_bytes;
+  char sent_prefix[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* what is asked for: it, or less */
   char start_after[LKI_OBJECT_NAME_BYTES_MAX + 1];
   char name[1];
   lki_listed pages[2];
   unsigned turn;
   lki_arena arena; /* of a bookmark */
 } listing;
+
+/* A prefix may end in the middle of a character, and servers repeat it in XML, which then is none. So only what is
+ * well-formed text is asked for, and the rest is left to hand_out(). */
+static size_t sendable_bytes(const char *text) {
+  const unsigned char *p = (const unsigned char *)text;
+  size_t at = 0;
+  while (p[at] >= 0x20 && p[at] != 0x7f) {
+    const size_t bytes = p[at] < 0x80 ? 1 : p[at] >= 0xf0 ? 4 : p[at] >= 0xe0 ? 3 : p[at] >= 0xc2 ? 2 : 0;
+    if (bytes == 0 || p[at] > 0xf4) break;
+    size_t i = 1;
+    while (i < bytes && (p[at + i] & 0xc0) == 0x80) i++;
+    if (i < bytes) break;
+    at += bytes;
+  }
+  return at;
+}
 
 static lake_status read_page(listing *l, lki_listed *page, lake_error *err) {
   lki_cloud_store *store = l->store;
@@ -60,7 +78,7 @@ static void hand_out(listing *l, const lki_listed *page) {
   const size_t own_bytes = l->store->name_prefix_bytes;
   for (size_t i = 0; i < count && !l->stopped; i++) {
     const lki_entry *entry = &entries[i];
-    if (strncmp(entry->name, l->store->name_prefix, own_bytes) != 0) continue;
+    if (strncmp(entry->name, l->prefix, l->prefix_bytes) != 0) continue;
     if (l->ask.start_after != NULL && strcmp(entry->name, l->ask.start_after) <= 0) continue;
     const char *key = entry->name + own_bytes;
     if (!lki_key_valid(key)) continue;
@@ -122,12 +140,14 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
   if (s == LAKE_OK) {
     l->ask.verb = verb;
     l->ask.name = l->name;
-    l->ask.prefix = l->prefix;
+    l->prefix_bytes = strlen(l->prefix);
+    memcpy(l->sent_prefix, l->prefix, sendable_bytes(l->prefix));
+    l->ask.prefix = l->sent_prefix;
     l->ask.deadline = deadline;
     /* A start below the first key of the prefix says nothing. */
     if (start_after != NULL && strcmp(l->start_after, l->prefix) >= 0) l->ask.start_after = l->start_after;
     if (store->bookmarks != NULL && l->ask.start_after != NULL)
-      l->ask.token = lki_bookmarks_find(store->bookmarks, l->prefix, l->start_after, &l->arena);
+      l->ask.token = lki_bookmarks_find(store->bookmarks, l->sent_prefix, l->start_after, &l->arena);
     s = run(l, err);
   }
   for (int i = 0; i < 2; i++) listed_free(&l->pages[i]);
