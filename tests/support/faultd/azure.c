@@ -95,7 +95,6 @@ static void get_blob(server *s, const request *q, reply *r) {
     reply_header(r, "Accept-Ranges", "bytes");
     reply_header(r, "Content-Type", "application/octet-stream");
     if (object_send(q, r, object, range)) return;
-    text_free(&r->headers);
     error(q, r, 416, "InvalidRange", "The range specified is invalid for the current size of the resource.");
     return;
   }

@@ -129,7 +129,6 @@ static void get_object(server *s, const request *q, reply *r) {
   } else {
     add_object_headers(s, r, object);
     if (object_send(q, r, object, request_header(q, "range"))) return;
-    text_free(&r->headers);
     s3_error(q, r, 416, "InvalidRange", "The requested range is not satisfiable");
   }
 }

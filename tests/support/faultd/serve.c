@@ -40,6 +40,7 @@ blob *object_get(server *s, const request *q) {
 bool object_send(const request *q, reply *r, blob *object, const char *range) {
   const range_kind kind = range_parse(range, object->bytes, &r->from, &r->bytes);
   if (kind == RANGE_OUTSIDE) {
+    text_free(&r->headers); /* those of the object */
     reply_header(r, "Content-Range", "bytes */%zu", object->bytes);
     blob_drop(object);
     return false;
