@@ -25,17 +25,21 @@ typedef struct lki_request {
   lki_pair headers[LKI_REQUEST_PAIRS_MAX];
   size_t header_count;
   lake_bytes body;
-  bool failed; /* memory or room ran out: lki_request_finish tells */
+  bool failed;     /* lki_request_finish tells */
+  const char *why; /* of failed; NULL: no memory */
+  const char *url; /* what finish made */
 } lki_request;
 
-/* origin and path are copied. host is derived from origin. */
+/* origin and path are copied, method is not. host is derived from origin. */
 void lki_request_init(lki_request *request, lake_env *env, const char *method, const char *origin, const char *path);
 void lki_request_query(lki_request *request, const char *name, const char *value);  /* copied; value "": "name=" */
-void lki_request_header(lki_request *request, const char *name, const char *value); /* copied; replaces an equal name */
+/* Copied; replaces an equal name. name: a-z 0-9 - _ . only; value: no control character. */
+void lki_request_header(lki_request *request, const char *name, const char *value);
+void lki_request_header_drop(lki_request *request, const char *name); /* OK also when there is none */
 void lki_request_header_u64(lki_request *request, const char *name, uint64_t value);
-/* Fills method, url, headers and body of `out`, which then borrows from the request. INVALID, NOMEM. */
+/* Fills method, url, headers (with host) and body of `out`, which then borrows from the request. INVALID, NOMEM. */
 lake_status lki_request_finish(lki_request *request, lki_http_request *out, lake_error *err);
-void lki_request_free(lki_request *request);
+void lki_request_free(lki_request *request); /* wipes the values first: some are secrets */
 
 /* RFC 3986: everything but A-Z a-z 0-9 - . _ ~ is written %XX (upper case), '/' too unless keep_slash.
  * The text is the arena's; NULL: no memory. */
