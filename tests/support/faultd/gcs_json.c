@@ -94,9 +94,6 @@ static blob *second_part(const request *q) {
   const char *second = memmem(body, q->body->bytes, mark.data, mark.bytes);
   const char *begin = second != NULL ? memmem(second + 2, (size_t)(end - second - 2), "\r\n\r\n", 4) : NULL;
   const char *stop = begin != NULL ? memmem(begin + 4, (size_t)(end - begin - 4), mark.data, mark.bytes) : NULL;
-  /* An empty part: the mark's line end is the head's. */
-  if (begin != NULL && stop == NULL && memmem(begin + 2, (size_t)(end - begin - 2), mark.data, mark.bytes) == begin + 2)
-    stop = begin + 4;
   blob *b = NULL;
   if (stop != NULL) {
     b = blob_new((size_t)(stop - begin - 4));
