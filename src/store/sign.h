@@ -35,10 +35,15 @@ lake_status lki_sign_v4(lki_request *request, const lki_v4_family *family, const
 bool lki_v4_canonical(lki_request *request, const char *payload, const char **canonical, const char **signed_headers);
 
 /* Azure's Shared Key, for version 2021-08-06 of the service and newer: adds x-ms-date and Authorization; content-length
- * is that of the body. The canonical resource is "/" + account + path. */
+ * is that of the body. The canonical resource is "/" + account + path, so where the path begins with the account, as
+ * with emulators, it is there twice. Anonymous: nothing is added. INVALID, NOMEM. */
 lake_status lki_sign_azure(lki_request *request, const lki_credentials *credentials, int64_t wall_s, lake_error *err);
 
-/* An assertion for a token endpoint (RFC 7523), signed with RS256: header.claims.signature. Into the arena. */
+/* What it signs; the text is the request's arena's. For it and for tests. false: no memory. */
+bool lki_azure_canonical(lki_request *request, const char *account, const char **out);
+
+/* An assertion for a token endpoint (RFC 7523), signed with RS256: header.claims.signature. Into the arena.
+ * key_id may be NULL. INVALID (the key cannot be used), NOMEM. */
 lake_status lki_sign_jwt(lki_arena *arena, const char *pem, const char *key_id, const char *claims_json,
                          const char **out, lake_error *err);
 

@@ -1,9 +1,9 @@
 /* Signatures of version 4, of Amazon and of Google, which are one algorithm with names exchanged ("Signature Version 4
  * signing process", "V4 signing process"). The secret itself is used once a day: the day's key is kept, under the hash
  * of all it was made from, and is wiped when it is replaced. Only the day key is shared between threads. */
-#include "base/codec.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "store/canonical.h"
 #include "store/digest.h"
 #include "store/sign.h"
 #include <stdio.h>
@@ -51,24 +51,6 @@ static lake_bytes text_bytes(const char *text) {
 
 /* ---- the canonical request ---- */
 
-static int pair_order(const lki_pair *a, const lki_pair *b) {
-  const int names = strcmp(a->name, b->name);
-  return names != 0 ? names : strcmp(a->value, b->value);
-}
-
-static void sort(lki_pair *pairs, size_t count) {
-  for (size_t i = 1; i < count; i++) {
-    const lki_pair pair = pairs[i];
-    size_t j = i;
-    for (; j > 0 && pair_order(&pairs[j - 1], &pair) > 0; j--) pairs[j] = pairs[j - 1];
-    pairs[j] = pair;
-  }
-}
-
-static void put_text(lki_writer *w, const char *text) {
-  lki_put_bytes(w, text, strlen(text));
-}
-
 static bool put_query(lki_writer *w, lki_request *request) {
   lki_pair pairs[LKI_REQUEST_PAIRS_MAX];
   for (size_t i = 0; i < request->query_count; i++) {
@@ -76,26 +58,14 @@ static bool put_query(lki_writer *w, lki_request *request) {
     pairs[i].value = lki_percent_encode(&request->arena, request->query[i].value, false);
     if (pairs[i].name == NULL || pairs[i].value == NULL) return false;
   }
-  sort(pairs, request->query_count); /* what is sorted is the encoded text */
+  lki_pairs_sort(pairs, request->query_count); /* what is sorted is the encoded text */
   for (size_t i = 0; i < request->query_count; i++) {
-    if (i > 0) put_text(w, "&");
-    put_text(w, pairs[i].name);
-    put_text(w, "=");
-    put_text(w, pairs[i].value);
+    if (i > 0) lki_put_text(w, "&");
+    lki_put_text(w, pairs[i].name);
+    lki_put_text(w, "=");
+    lki_put_text(w, pairs[i].value);
   }
   return true;
-}
-
-/* Blanks at the ends do not count, and several are one. */
-static void put_folded(lki_writer *w, const char *value) {
-  value += strspn(value, " \t");
-  while (*value) {
-    const size_t word = strcspn(value, " \t");
-    lki_put_bytes(w, value, word);
-    value += word;
-    value += strspn(value, " \t");
-    if (*value) put_text(w, " ");
-  }
 }
 
 /* Not signed: the signature itself, and what something on the way may add, drop or change. */
@@ -114,12 +84,8 @@ static size_t signed_pairs(const lki_request *request, lki_pair pairs[LKI_REQUES
     if (strcmp(request->headers[i].name, "host") == 0) pairs[0].value = request->headers[i].value;
     else if (is_signed(request->headers[i].name)) pairs[count++] = request->headers[i];
   }
-  sort(pairs, count);
+  lki_pairs_sort(pairs, count);
   return count;
-}
-
-static const char *taken(lki_arena *arena, lki_writer *w) {
-  return w->status == LAKE_OK ? lki_arena_strndup(arena, (const char *)w->buffer->data, w->buffer->bytes) : NULL;
 }
 
 bool lki_v4_canonical(lki_request *request, const char *payload, const char **canonical, const char **signed_headers) {
@@ -134,30 +100,30 @@ bool lki_v4_canonical(lki_request *request, const char *payload, const char **ca
   const char *path = lki_percent_encode(arena, request->path, true);
   bool ok = path != NULL;
   if (!ok) goto done;
-  put_text(&w, request->method);
-  put_text(&w, "\n");
-  put_text(&w, path);
-  put_text(&w, "\n");
+  lki_put_text(&w, request->method);
+  lki_put_text(&w, "\n");
+  lki_put_text(&w, path);
+  lki_put_text(&w, "\n");
   ok = put_query(&w, request);
   if (!ok) goto done;
-  put_text(&w, "\n");
+  lki_put_text(&w, "\n");
   const size_t count = signed_pairs(request, pairs);
   for (size_t i = 0; i < count; i++) {
-    put_text(&w, pairs[i].name);
-    put_text(&w, ":");
-    put_folded(&w, pairs[i].value);
-    put_text(&w, "\n");
-    if (i > 0) put_text(&n, ";");
-    put_text(&n, pairs[i].name);
+    lki_put_text(&w, pairs[i].name);
+    lki_put_text(&w, ":");
+    lki_put_folded(&w, pairs[i].value);
+    lki_put_text(&w, "\n");
+    if (i > 0) lki_put_text(&n, ";");
+    lki_put_text(&n, pairs[i].name);
   }
-  const char *names_text = taken(arena, &n);
+  const char *names_text = lki_written(&n, arena);
   ok = names_text != NULL;
   if (!ok) goto done;
-  put_text(&w, "\n");
-  put_text(&w, names_text);
-  put_text(&w, "\n");
-  put_text(&w, payload);
-  const char *whole = taken(arena, &w);
+  lki_put_text(&w, "\n");
+  lki_put_text(&w, names_text);
+  lki_put_text(&w, "\n");
+  lki_put_text(&w, payload);
+  const char *whole = lki_written(&w, arena);
   ok = whole != NULL;
   if (!ok) goto done;
   *canonical = whole;
