@@ -1,4 +1,5 @@
-/* Commands through posix_spawn, which is safe in a program of many threads. No state; safe from any thread. */
+/* Commands through posix_spawn, which is safe in a program of many threads. No state; safe from any thread.
+ */
 #include "base/command.h"
 #include "base/error.h"
 #include <errno.h>
@@ -59,13 +60,14 @@ static int left_ms(lake_env *env, lake_deadline deadline) {
 }
 
 /* Reads to the end of the pipe. */
-static lake_status read_output(lake_env *env, int fd, char *dst, size_t bytes_max, lake_deadline deadline, size_t *bytes,
-                               lake_error *err) {
+static lake_status read_output(lake_env *env, int fd, char *dst, size_t bytes_max, lake_deadline deadline,
+                               size_t *bytes, lake_error *err) {
   size_t used = 0;
   for (;;) {
     struct pollfd p = {fd, POLLIN, 0};
     int ready = poll(&p, 1, left_ms(env, deadline));
-    if (ready < 0 && errno != EINTR) return lki_fail(err, LAKE_UNAVAILABLE, "poll: %s", strerrordesc_np(errno));
+    if (ready < 0 && errno != EINTR)
+      return lki_fail(err, LAKE_UNAVAILABLE, "poll: %s", strerrordesc_np(errno));
     if (ready <= 0) {
       if (lki_deadline_passed(env, deadline))
         return lki_fail(err, LAKE_TIMEOUT, "it did not end in time and was killed");
@@ -83,7 +85,8 @@ static lake_status read_output(lake_env *env, int fd, char *dst, size_t bytes_ma
   return LAKE_OK;
 }
 
-/* Waits for its end; a program that has closed its output may take its time with that, so the deadline holds here too. */
+/* Waits for its end; a program that has closed its output may take its time with that, so the deadline holds
+ * here too. */
 static lake_status wait_end(lake_env *env, pid_t pid, lake_deadline deadline, bool *gone, lake_error *err) {
   int status = 0;
   for (;;) {
@@ -92,16 +95,18 @@ static lake_status wait_end(lake_env *env, pid_t pid, lake_deadline deadline, bo
     if (got == pid) break;
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return LAKE_OK; /* the host ignores SIGCHLD: the system took it, and only its output tells */
-    if (lki_deadline_passed(env, deadline)) return lki_fail(err, LAKE_TIMEOUT, "it did not end in time and was killed");
+    if (lki_deadline_passed(env, deadline))
+      return lki_fail(err, LAKE_TIMEOUT, "it did not end in time and was killed");
     lki_sleep_until(env, lki_after_ns(env, 2000000));
   }
   if (WIFSIGNALED(status)) return lki_fail(err, LAKE_INVALID, "it was ended by signal %d", WTERMSIG(status));
-  if (WEXITSTATUS(status) != 0) return lki_fail(err, LAKE_INVALID, "it ended with code %d", WEXITSTATUS(status));
+  if (WEXITSTATUS(status) != 0)
+    return lki_fail(err, LAKE_INVALID, "it ended with code %d", WEXITSTATUS(status));
   return LAKE_OK;
 }
 
-lake_status lki_command_output(lake_env *env, const char *command, size_t bytes_max, lake_deadline deadline, char **out,
-                               size_t *bytes, lake_error *err) {
+lake_status lki_command_output(lake_env *env, const char *command, size_t bytes_max, lake_deadline deadline,
+                               char **out, size_t *bytes, lake_error *err) {
   int pipe_fds[2];
   pid_t pid = 0;
   size_t used = 0;

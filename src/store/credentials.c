@@ -1,9 +1,9 @@
 /* The chain: asks the sources in order, hands out snapshots, renews them.
  *
- * A snapshot is renewed from five minutes before its end on (earlier by chance, so that a thousand ranks do not ask at
- * one moment, and not before half of its time has gone). One thread renews at a time, without the lock; others go on
- * with what is still valid, and wait only when nothing is. What failed while something valid is there is tried again
- * after a pause.
+ * A snapshot is renewed from five minutes before its end on (earlier by chance, so that a thousand ranks do
+ * not ask at one moment, and not before half of its time has gone). One thread renews at a time, without the
+ * lock; others go on with what is still valid, and wait only when nothing is. What failed while something
+ * valid is there is tried again after a pause.
  *
  * The lock guards the current snapshot, all counts of references and the state of the renewal. */
 #include "store/credentials.h"
@@ -109,17 +109,20 @@ void lki_credentials_release(lki_credentials_chain *chain, const lki_credentials
 
 /* ---- asking ---- */
 
-static lake_status nothing_found(const lki_credentials_chain *chain, lake_error *err) {
+/* had: there were some before, so that a source has gone away, for a moment as we hope. */
+static lake_status nothing_found(const lki_credentials_chain *chain, bool had, lake_error *err) {
   const lki_settings *settings = chain->settings;
   char tried[360] = "";
   size_t used = 0;
   for (const lki_source *source = chain->sources; source->name != NULL && used < sizeof tried; source++)
     used += (size_t)snprintf(tried + used, sizeof tried - used, "%s%s", used > 0 ? ", " : "", source->name);
-  return lki_fail(err, LAKE_DENIED, "no credentials for \"%.60s\"; asked: %s; for what is public add ?anonymous=true",
+  return lki_fail(err, had ? LAKE_UNAVAILABLE : LAKE_DENIED,
+                  "no credentials for \"%.60s\"; asked: %s; for what is public add ?anonymous=true",
                   settings->bucket, tried);
 }
 
-static lake_status ask_sources(lki_credentials_chain *chain, lake_deadline deadline, held *h, lake_error *err) {
+static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_deadline deadline, held *h,
+                               lake_error *err) {
   lki_asking asking = {.env = chain->env,
                        .settings = chain->settings,
                        .http = chain->http,
@@ -135,7 +138,7 @@ static lake_status ask_sources(lki_credentials_chain *chain, lake_deadline deadl
   for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++)
     s = source->ask(&asking, err);
   if (s == LAKE_OK) h->credentials = asking.found;
-  return s == LAKE_NOTFOUND ? nothing_found(chain, err) : s;
+  return s == LAKE_NOTFOUND ? nothing_found(chain, had, err) : s;
 }
 
 /* From when on a snapshot that ends is renewed. */
@@ -147,14 +150,16 @@ static uint64_t renewal(lake_env *env, uint64_t now, uint64_t expires) {
 }
 
 /* New credentials with one reference. No lock held: this reads files, runs commands and asks servers. */
-static lake_status load(lki_credentials_chain *chain, lake_deadline deadline, held **out, lake_error *err) {
+static lake_status load(lki_credentials_chain *chain, bool had, lake_deadline deadline, held **out,
+                        lake_error *err) {
   held *h = lki_new(chain->env, sizeof *h);
   if (h == NULL) return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   lki_arena_init(&h->arena, chain->env);
-  lake_status s = ask_sources(chain, deadline, h, err);
+  lake_status s = ask_sources(chain, had, deadline, h, err);
   uint64_t now = lki_wall_ns(chain->env);
   if (s == LAKE_OK && h->credentials.expires_wall_ns <= now)
-    s = lki_fail(err, LAKE_DENIED, "%s: what it gave has expired already; renew it, or set this machine's clock",
+    s = lki_fail(err, LAKE_DENIED,
+                 "%s: what it gave has expired already; renew it, or set this machine's clock",
                  h->credentials.source);
   if (s != LAKE_OK) {
     held_free(h);
@@ -171,8 +176,9 @@ static bool same_text(const char *a, const char *b) {
 }
 
 static bool same(const lki_credentials *a, const lki_credentials *b) {
-  return same_text(a->key_id, b->key_id) && same_text(a->secret, b->secret) && same_text(a->session, b->session) &&
-         same_text(a->bearer, b->bearer) && same_text(a->sas, b->sas) && a->anonymous == b->anonymous;
+  return same_text(a->key_id, b->key_id) && same_text(a->secret, b->secret) &&
+         same_text(a->session, b->session) && same_text(a->bearer, b->bearer) && same_text(a->sas, b->sas) &&
+         a->anonymous == b->anonymous;
 }
 
 /* ---- handing out ---- */
@@ -188,13 +194,14 @@ static const lki_credentials *take_locked(lki_credentials_chain *chain) {
   return &h->credentials;
 }
 
-/* Waits for the renewal that another thread has under way. OK: look again. Else its failure, which is ours as well: to
- * ask once more at once would only make a herd. */
+/* Waits for the renewal that another thread has under way. OK: look again. Else its failure, which is ours as
+ * well: to ask once more at once would only make a herd. */
 static lake_status wait_locked(lki_credentials_chain *chain, lake_deadline deadline, lake_error *err) {
   uint64_t round = chain->synced.round_count;
   while (chain->synced.renewing && chain->synced.round_count == round)
     if (!lki_wait(chain->env, chain->synced.changed, chain->synced.lock, deadline.at_ns))
-      return lki_fail(err, LAKE_TIMEOUT, "credentials for \"%.60s\": another thread was still asking for them",
+      return lki_fail(err, LAKE_TIMEOUT,
+                      "credentials for \"%.60s\": another thread was still asking for them",
                       chain->settings->bucket);
   /* A deadline shorter than ours says nothing about what we can get. */
   if (chain->synced.last_status == LAKE_OK || chain->synced.last_status == LAKE_TIMEOUT) return LAKE_OK;
@@ -202,15 +209,18 @@ static lake_status wait_locked(lki_credentials_chain *chain, lake_deadline deadl
   return chain->synced.last_status;
 }
 
-/* Renews, without the lock meanwhile. What failed is noted once, here, when something valid goes on serving. */
-static lake_status renew_locked(lki_credentials_chain *chain, lake_deadline deadline, bool usable, lake_error *err) {
+/* Renews, without the lock meanwhile. What failed is noted once, here, when something valid goes on serving.
+ */
+static lake_status renew_locked(lki_credentials_chain *chain, lake_deadline deadline, bool usable,
+                                lake_error *err) {
   lake_env *env = chain->env;
   held *fresh = NULL, *old = NULL;
   lake_error why = LAKE_ERROR_INIT;
+  bool had = chain->synced.current != NULL;
   chain->synced.renewing = true;
   lki_unlock(env, chain->synced.lock);
   if (usable && lki_after_ns(env, RENEW_NS) < deadline.at_ns) deadline.at_ns = lki_after_ns(env, RENEW_NS);
-  lake_status s = load(chain, deadline, &fresh, &why);
+  lake_status s = load(chain, had, deadline, &fresh, &why);
   if (s == LAKE_OK)
     lki_note(env, LAKE_LOG_INFO, "credentials for \"%.60s\" from %s", chain->settings->bucket,
              fresh->credentials.source);
@@ -237,8 +247,8 @@ static lake_status renew_locked(lki_credentials_chain *chain, lake_deadline dead
   return s;
 }
 
-static lake_status get_locked(lki_credentials_chain *chain, lake_deadline deadline, const lki_credentials **out,
-                              lake_error *err) {
+static lake_status get_locked(lki_credentials_chain *chain, lake_deadline deadline,
+                              const lki_credentials **out, lake_error *err) {
   for (;;) {
     uint64_t now = lki_wall_ns(chain->env);
     bool usable = usable_locked(chain, now);
@@ -253,19 +263,21 @@ static lake_status get_locked(lki_credentials_chain *chain, lake_deadline deadli
   return LAKE_OK;
 }
 
-lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credentials *rejected, lake_deadline deadline,
-                                const lki_credentials **out, lake_error *err) {
+lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credentials *rejected,
+                                lake_deadline deadline, const lki_credentials **out, lake_error *err) {
   const lki_credentials *got = NULL;
   lake_error why = LAKE_ERROR_INIT;
   lki_lock(chain->env, chain->synced.lock);
   /* Whoever comes with an older one than the current only has to be told of the current one. */
-  bool mine = rejected != NULL && chain->synced.current != NULL && rejected == &chain->synced.current->credentials;
+  bool mine =
+      rejected != NULL && chain->synced.current != NULL && rejected == &chain->synced.current->credentials;
   if (mine) chain->synced.current->rejected = true;
   lake_status s = get_locked(chain, deadline, &got, &why);
   lki_unlock(chain->env, chain->synced.lock);
   if (s != LAKE_OK) lki_error_copy(err, &why);
   if (s == LAKE_OK && rejected != NULL && same(got, rejected)) {
-    s = lki_fail(err, LAKE_DENIED, "the store refuses the credentials from %s, which gives the same ones again; renew them",
+    s = lki_fail(err, LAKE_DENIED,
+                 "the store refuses the credentials from %s, which gives the same ones again; renew them",
                  got->source);
     lki_credentials_release(chain, got);
     return s;

@@ -1,5 +1,5 @@
-/* AWS's sources without a server: the environment, the files with profiles, the command that a profile names. In the
- * order and by the rules of AWS's command line tool. */
+/* AWS's sources without a server: the environment, the files with profiles, the command that a profile names.
+ * In the order and by the rules of AWS's command line tool. */
 #include "base/command.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -9,7 +9,9 @@
 
 #define COMMAND_MS 60000
 
-static lake_status out_of_memory(lake_error *err) { return lki_fail(err, LAKE_NOMEM, "credentials: out of memory"); }
+static lake_status out_of_memory(lake_error *err) {
+  return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
+}
 
 lake_status lki_aws_profile(lki_asking *asking, const char *name, const char **out, lake_error *err) {
   const lki_settings *settings = asking->settings;
@@ -29,13 +31,15 @@ lake_status lki_aws_profile(lki_asking *asking, const char *name, const char **o
 /* ---- environment ---- */
 
 static lake_status ask_environment(lki_asking *asking, lake_error *err) {
-  if (asking->settings->profile_in_url) return LAKE_NOTFOUND; /* somebody asked for that profile, not for these */
+  if (asking->settings->profile_in_url)
+    return LAKE_NOTFOUND; /* somebody asked for that profile, not for these */
   const char *key_id = lki_variable("AWS_ACCESS_KEY_ID"), *secret = lki_variable("AWS_SECRET_ACCESS_KEY");
   const char *session = lki_variable("AWS_SESSION_TOKEN");
   if (session == NULL) session = lki_variable("AWS_SECURITY_TOKEN");
   if (key_id == NULL && secret == NULL) return LAKE_NOTFOUND;
   if (key_id == NULL || secret == NULL)
-    return lki_fail(err, LAKE_INVALID, "%s is set without %s", key_id != NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
+    return lki_fail(err, LAKE_INVALID, "%s is set without %s",
+                    key_id != NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
                     key_id != NULL ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
   asking->found.key_id = lki_keep(asking, key_id);
   asking->found.secret = lki_keep(asking, secret);
@@ -89,7 +93,8 @@ static const char *member(const lki_json *json, const char *name) {
   return text != NULL && *text != 0 ? text : NULL;
 }
 
-lake_status lki_aws_take_json(lki_asking *asking, const char *who, const lki_json *json, int64_t now_s, lake_error *err) {
+lake_status lki_aws_take_json(lki_asking *asking, const char *who, const lki_json *json, int64_t now_s,
+                              lake_error *err) {
   const char *session = member(json, "SessionToken"), *expires = member(json, "Expiration");
   if (session == NULL) session = member(json, "Token");
   int64_t expires_s = 0;
@@ -116,7 +121,8 @@ static lake_status ask_command(lki_asking *asking, lake_error *err) {
   lake_status s = lki_aws_profile(asking, "credential_process", &command, err);
   if (s != LAKE_OK) return s;
   if (command == NULL) return LAKE_NOTFOUND;
-  const char *who = lki_arena_format(asking->arena, "credential_process of profile %s", asking->settings->profile);
+  const char *who =
+      lki_arena_format(asking->arena, "credential_process of profile %s", asking->settings->profile);
   if (who == NULL) return out_of_memory(err);
   lake_deadline limit = lake_deadline_after_ms(asking->env, COMMAND_MS);
   if (asking->deadline.at_ns < limit.at_ns) limit = asking->deadline;
@@ -136,7 +142,8 @@ static lake_status ask_command(lki_asking *asking, lake_error *err) {
   return s;
 }
 
-/* ---- what a profile may ask for and we cannot do: said, rather than passed over in favour of somebody else's keys ---- */
+/* ---- what a profile may ask for and we cannot do: said, rather than passed over in favour of somebody
+ * else's keys ---- */
 
 static lake_status unsupported(lki_asking *asking, const char *name, lake_error *err) {
   const char *value = NULL;
@@ -144,7 +151,8 @@ static lake_status unsupported(lki_asking *asking, const char *name, lake_error 
   if (s != LAKE_OK) return s;
   if (value == NULL) return LAKE_NOTFOUND;
   return lki_fail(err, LAKE_UNSUPPORTED,
-                  "profile %.60s: %s is left to AWS's own tool; name a profile that has credential_process = aws configure "
+                  "profile %.60s: %s is left to AWS's own tool; name a profile that has credential_process = "
+                  "aws configure "
                   "export-credentials --profile %.60s",
                   asking->settings->profile, name, asking->settings->profile);
 }

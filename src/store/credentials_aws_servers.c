@@ -1,5 +1,5 @@
-/* AWS's sources that are servers: STS for a workload's own identity, the agent of a container, the machine's metadata.
- * What is sent to them and what they say is checked before it is used. No state. */
+/* AWS's sources that are servers: STS for a workload's own identity, the agent of a container, the machine's
+ * metadata. What is sent to them and what they say is checked before it is used. No state. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/credentials_aws.h"
@@ -11,7 +11,9 @@
 #define CONTAINER_MS 5000
 #define MACHINE_MS 1000 /* it is next door, or it is not there */
 
-static lake_status out_of_memory(lake_error *err) { return lki_fail(err, LAKE_NOMEM, "credentials: out of memory"); }
+static lake_status out_of_memory(lake_error *err) {
+  return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
+}
 
 /* ---- web identity ---- */
 
@@ -21,7 +23,8 @@ typedef struct identity {
 } identity;
 
 /* A variable, unless the URL names a profile; else the profile's value. */
-static lake_status setting(lki_asking *asking, const char *variable, const char *name, const char **out, lake_error *err) {
+static lake_status setting(lki_asking *asking, const char *variable, const char *name, const char **out,
+                           lake_error *err) {
   const char *value = asking->settings->profile_in_url ? NULL : lki_variable(variable);
   if (value == NULL) return lki_aws_profile(asking, name, out, err);
   *out = lki_keep(asking, value);
@@ -29,7 +32,8 @@ static lake_status setting(lki_asking *asking, const char *variable, const char 
 }
 
 static lake_status find_identity(lki_asking *asking, identity *id, lake_error *err) {
-  lake_status s = setting(asking, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file", &id->token_file, err);
+  lake_status s =
+      setting(asking, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file", &id->token_file, err);
   if (s == LAKE_OK && id->token_file == NULL) return LAKE_NOTFOUND;
   if (s == LAKE_OK) s = setting(asking, "AWS_ROLE_ARN", "role_arn", &id->role, err);
   if (s == LAKE_OK) s = setting(asking, "AWS_ROLE_SESSION_NAME", "role_session_name", &id->session_name, err);
@@ -56,7 +60,8 @@ static lake_status sts_url(lki_asking *asking, const char **out, lake_error *err
   return *out != NULL ? LAKE_OK : out_of_memory(err);
 }
 
-/* The text of one element, into the arena. Keys and times need no entities, and nothing is believed that has some. */
+/* The text of one element, into the arena. Keys and times need no entities, and nothing is believed that has
+ * some. */
 static const char *element(lki_asking *asking, const char *xml, const char *name) {
   const char *open = lki_arena_format(asking->arena, "<%s>", name);
   const char *at = open != NULL ? strstr(xml, open) : NULL;
@@ -116,7 +121,8 @@ lake_status lki_aws_web_identity(lki_asking *asking, lake_error *err) {
 
 /* ---- what containers and machines answer ---- */
 
-static lake_status take_reply(lki_asking *asking, const char *who, const lki_token_reply *reply, lake_error *err) {
+static lake_status take_reply(lki_asking *asking, const char *who, const lki_token_reply *reply,
+                              lake_error *err) {
   lki_json *json = NULL;
   if (reply->status != 200) return lki_token_refused(who, reply, err);
   if (lki_json_parse(lki_buffer_view(&reply->body), who, &json, err) != LAKE_OK)
@@ -138,7 +144,8 @@ static lake_status container_url(lki_asking *asking, const char **out, lake_erro
   const char *text = relative != NULL ? relative : full;
   if (!lki_token_valid(text) || strlen(text) > 800 || (relative != NULL && relative[0] != '/'))
     return lki_fail(err, LAKE_INVALID, "%s: not a usable address",
-                    relative != NULL ? "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI" : "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+                    relative != NULL ? "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+                                     : "AWS_CONTAINER_CREDENTIALS_FULL_URI");
   *out = lki_arena_format(asking->arena, "%s%s", relative != NULL ? "http://169.254.170.2" : "", text);
   return *out != NULL ? LAKE_OK : out_of_memory(err);
 }
@@ -156,7 +163,8 @@ lake_status lki_aws_container(lki_asking *asking, lake_error *err) {
   } else {
     token = lki_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   }
-  for (const char *at = token; at != NULL && *at != 0; at++) /* "Basic abc=" is one, so a blank may be in it */
+  for (const char *at = token; at != NULL && *at != 0;
+       at++) /* "Basic abc=" is one, so a blank may be in it */
     if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
       return lki_fail(err, LAKE_INVALID, "AWS_CONTAINER_AUTHORIZATION_TOKEN: a control character in it");
   lki_http_header headers[2] = {{"Accept", "application/json"}, {"Authorization", token}};
@@ -177,15 +185,17 @@ static lake_status machine_base(lki_asking *asking, const char **out, lake_error
   const char *given = lki_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   const char *mode = lki_variable("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
   *out = mode != NULL && strcasecmp(mode, "ipv6") == 0 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
-  return given != NULL ? lki_check_endpoint(asking->arena, "AWS_EC2_METADATA_SERVICE_ENDPOINT", given, true, out, err)
-                       : LAKE_OK;
+  return given != NULL
+             ? lki_check_endpoint(asking->arena, "AWS_EC2_METADATA_SERVICE_ENDPOINT", given, true, out, err)
+             : LAKE_OK;
 }
 
 /* A body as one word, in the arena; NULL: it is not one. */
 static const char *word(lki_asking *asking, const lki_token_reply *reply) {
   const char *text = (const char *)reply->body.data;
   size_t bytes = 0;
-  while (bytes < reply->body.bytes && (unsigned char)text[bytes] > 0x20 && (unsigned char)text[bytes] < 0x7f) bytes++;
+  while (bytes < reply->body.bytes && (unsigned char)text[bytes] > 0x20 && (unsigned char)text[bytes] < 0x7f)
+    bytes++;
   return bytes > 0 ? lki_arena_strndup(asking->arena, text, bytes) : NULL;
 }
 
@@ -196,9 +206,13 @@ static lake_status machine_token(lki_asking *asking, const char *base, const cha
   lki_token_reply reply;
   lki_token_request request = {.who = machine, .method = "PUT", .headers = headers, .header_count = 1};
   request.url = lki_arena_format(asking->arena, "%s/latest/api/token", base);
-  request.timeout_ms = MACHINE_MS;
   if (request.url == NULL) return out_of_memory(err);
-  lake_status s = lki_token_ask(asking, &request, &reply, &why);
+  lake_status s = LAKE_UNAVAILABLE;
+  /* Twice: when a thousand ranks start at one moment, the first answer may take longer than a second. */
+  for (uint64_t tries = 1; tries <= 2 && s == LAKE_UNAVAILABLE; tries++) {
+    request.timeout_ms = MACHINE_MS * tries;
+    s = lki_token_ask(asking, &request, &reply, &why);
+  }
   if (s == LAKE_TIMEOUT || s == LAKE_UNAVAILABLE) return LAKE_NOTFOUND;
   if (s != LAKE_OK) {
     lki_error_copy(err, &why);
@@ -217,7 +231,8 @@ static lake_status machine_get(lki_asking *asking, const char *base, const char 
   const lki_http_header headers[] = {{"X-aws-ec2-metadata-token", token}};
   lki_token_request request = {
       .who = machine, .method = "GET", .headers = headers, .header_count = 1, .timeout_ms = MACHINE_MS};
-  request.url = lki_arena_format(asking->arena, "%s/latest/meta-data/iam/security-credentials/%s", base, role);
+  request.url =
+      lki_arena_format(asking->arena, "%s/latest/meta-data/iam/security-credentials/%s", base, role);
   return request.url != NULL ? lki_token_ask(asking, &request, reply, err) : out_of_memory(err);
 }
 

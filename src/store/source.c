@@ -1,5 +1,5 @@
-/* What the sources of credentials share: reading files with secrets, asking token servers, checking what came. Secrets
- * that pass through are wiped where the memory is ours. No state. */
+/* What the sources of credentials share: reading files with secrets, asking token servers, checking what
+ * came. Secrets that pass through are wiped where the memory is ours. No state. */
 #include "store/source.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -36,20 +36,23 @@ lake_status lki_source_done(lki_asking *asking, const char *who, lake_error *err
     return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     if (texts[i] != NULL && !lki_token_valid(texts[i]))
-      return lki_fail(err, LAKE_INVALID, "%s: a key or token is empty, or has a blank or a control character in it", who);
+      return lki_fail(err, LAKE_INVALID,
+                      "%s: a key or token is empty, or has a blank or a control character in it", who);
   if ((c->bearer != NULL || c->sas != NULL) && !lki_url_is_safe(asking->settings->endpoint))
     return lki_fail(err, LAKE_INVALID,
                     "%s: a token would go over the network in the clear; the endpoint must be https://", who);
   return LAKE_OK;
 }
 
-lake_status lki_secret_file(lki_asking *asking, const char *who, const char *path, const char **out, lake_error *err) {
+lake_status lki_secret_file(lki_asking *asking, const char *who, const char *path, const char **out,
+                            lake_error *err) {
   char *text = NULL;
   size_t bytes = 0;
   lake_status s = lki_read_file(asking->env, path, LKI_TOKEN_BYTES_MAX, &text, &bytes, err);
   if (s != LAKE_OK) {
     lki_error_prefix(err, "%s", who);
-    if (s == LAKE_NOTFOUND && err != NULL) err->status = LAKE_DENIED; /* NOTFOUND would mean: not configured */
+    if (s == LAKE_NOTFOUND && err != NULL)
+      err->status = LAKE_DENIED; /* NOTFOUND would mean: not configured */
     return s == LAKE_NOTFOUND ? LAKE_DENIED : s;
   }
   const char *at = text + strspn(text, " \t\r\n");
@@ -97,7 +100,8 @@ bool lki_parse_time(const char *text, int64_t *out) {
     return false;
   }
   bool good = *at == 0 && tm.tm_year >= 1970 && tm.tm_mon >= 1 && tm.tm_mon <= 12 && tm.tm_mday >= 1 &&
-              tm.tm_mday <= 31 && tm.tm_hour <= 23 && tm.tm_min <= 59 && tm.tm_sec <= 60 && hours <= 23 && minutes <= 59;
+              tm.tm_mday <= 31 && tm.tm_hour <= 23 && tm.tm_min <= 59 && tm.tm_sec <= 60 && hours <= 23 &&
+              minutes <= 59;
   if (!good) return false;
   tm.tm_year -= 1900;
   tm.tm_mon -= 1;
@@ -107,7 +111,8 @@ bool lki_parse_time(const char *text, int64_t *out) {
 
 uint64_t lki_expires_wall_ns(lake_env *env, int64_t expires_s, int64_t now_s) {
   uint64_t wall_ns = lki_wall_ns(env);
-  if (now_s == 0) return expires_s > 0 && (uint64_t)expires_s < UINT64_MAX / SECOND ? (uint64_t)expires_s * SECOND : 0;
+  if (now_s == 0)
+    return expires_s > 0 && (uint64_t)expires_s < UINT64_MAX / SECOND ? (uint64_t)expires_s * SECOND : 0;
   /* By the server's own clock it has so much left; ours may be off by hours. */
   if (expires_s <= now_s) return 0;
   uint64_t left_s = (uint64_t)(expires_s - now_s);
@@ -116,9 +121,9 @@ uint64_t lki_expires_wall_ns(lake_env *env, int64_t expires_s, int64_t now_s) {
 
 bool lki_url_is_safe(const char *url) {
   /* What a cloud's machines answer to inside of a machine or of its host, where there is no https. */
-  static const char *const hosts[] = {"localhost",       "[::1]",           "169.254.169.254",        "169.254.170.2",
-                                      "169.254.170.23",  "[fd00:ec2::254]", "[fd00:ec2::23]",         "metadata",
-                                      "metadata.google.internal"};
+  static const char *const hosts[] = {"localhost",      "[::1]",          "169.254.169.254",
+                                      "169.254.170.2",  "169.254.170.23", "[fd00:ec2::254]",
+                                      "[fd00:ec2::23]", "metadata",       "metadata.google.internal"};
   if (strncasecmp(url, "https://", 8) == 0) return true;
   if (strncasecmp(url, "http://", 7) != 0) return false;
   const char *host = url + 7;
@@ -128,7 +133,8 @@ bool lki_url_is_safe(const char *url) {
   return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == bytes;
 }
 
-lake_status lki_token_ask(lki_asking *asking, const lki_token_request *request, lki_token_reply *reply, lake_error *err) {
+lake_status lki_token_ask(lki_asking *asking, const lki_token_request *request, lki_token_reply *reply,
+                          lake_error *err) {
   lki_http_reply http;
   lki_http_request r = {.method = request->method,
                         .url = request->url,
@@ -141,8 +147,8 @@ lake_status lki_token_ask(lki_asking *asking, const lki_token_request *request, 
   memset(&http, 0, sizeof http);
   lki_buffer_init(&reply->body, asking->env, LKI_TOKEN_BYTES_MAX);
   if (!lki_url_is_safe(request->url))
-    return lki_fail(err, LAKE_INVALID, "%s: \"%.100s\": tokens are asked for over https:// only", request->who,
-                    request->url);
+    return lki_fail(err, LAKE_INVALID, "%s: \"%.100s\": tokens are asked for over https:// only",
+                    request->who, request->url);
   lake_deadline limit = lake_deadline_after_ms(asking->env, request->timeout_ms);
   if (limit.at_ns < r.deadline.at_ns) r.deadline = limit;
   if (request->body != NULL) {
@@ -207,11 +213,12 @@ lake_status lki_token_refused(const char *who, const lki_token_reply *reply, lak
   char code[64];
   find_code(reply->text, code);
   bool busy = reply->status == 429 || reply->status >= 500;
-  return lki_fail(err, busy ? LAKE_UNAVAILABLE : LAKE_DENIED, "%s: refused with status %d%s%s", who, reply->status,
-                  code[0] != 0 ? ", " : "", code);
+  return lki_fail(err, busy ? LAKE_UNAVAILABLE : LAKE_DENIED, "%s: refused with status %d%s%s", who,
+                  reply->status, code[0] != 0 ? ", " : "", code);
 }
 
-lake_status lki_token_take(lki_asking *asking, const char *who, const lki_token_reply *reply, lake_error *err) {
+lake_status lki_token_take(lki_asking *asking, const char *who, const lki_token_reply *reply,
+                           lake_error *err) {
   lki_json *json = NULL;
   uint64_t life_s = 0, ends_s = 0;
   lake_status s = LAKE_OK;
@@ -234,7 +241,8 @@ lake_status lki_token_take(lki_asking *asking, const char *who, const lki_token_
   return s == LAKE_OK ? lki_source_done(asking, who, err) : s;
 }
 
-lake_status lki_form_add(lake_buffer *form, lki_arena *arena, const char *name, const char *value, lake_error *err) {
+lake_status lki_form_add(lake_buffer *form, lki_arena *arena, const char *name, const char *value,
+                         lake_error *err) {
   char *encoded = lki_percent_encode(arena, value, false);
   if (encoded == NULL) return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   if (form->bytes > 0) form->bytes--; /* the NUL of the last call */

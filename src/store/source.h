@@ -1,13 +1,15 @@
-/* Sources of credentials: what the chain in credentials.c asks, one after the other, and what those of the three clouds
- * share. A source looks whether it is there at all, and if so gives credentials or fails for good: a source that is
- * configured but broken is not passed over. Called by one thread of a chain at a time. */
+/* Sources of credentials: what the chain in credentials.c asks, one after the other, and what those of the
+ * three clouds share. A source looks whether it is there at all, and if so gives credentials or fails for
+ * good: a source that is configured but broken is not passed over. Called by one thread of a chain at a time.
+ */
 #ifndef LKI_STORE_SOURCE_H
 #define LKI_STORE_SOURCE_H
 
 #include "store/credentials.h"
 #include "store/resolver.h"
 
-#define LKI_TOKEN_BYTES_MAX ((size_t)64 << 10) /* files with tokens, replies of token servers, output of commands */
+#define LKI_TOKEN_BYTES_MAX                                                                                  \
+  ((size_t)64 << 10) /* files with tokens, replies of token servers, output of commands */
 
 /* One round through the sources. */
 typedef struct lki_asking {
@@ -19,8 +21,8 @@ typedef struct lki_asking {
   lki_credentials found;
 } lki_asking;
 
-/* OK: `found` is filled. NOTFOUND: it is not configured, `err` is untouched. Else it is, and cannot give any: `err` says
- * which source it is and what to do, and never a secret. */
+/* OK: `found` is filled. NOTFOUND: it is not configured, `err` is untouched. Else it is, and cannot give any:
+ * `err` says which source it is and what to do, and never a secret. */
 typedef lake_status lki_source_fn(lki_asking *asking, lake_error *err);
 
 typedef struct lki_source {
@@ -42,7 +44,8 @@ bool lki_token_valid(const char *text);
 /* Checks what is in `found`: nothing that cannot be sent. who names the source. */
 lake_status lki_source_done(lki_asking *asking, const char *who, lake_error *err);
 /* A secret out of a file, without the blanks around it, read each time. who names the source. The arena's. */
-lake_status lki_secret_file(lki_asking *asking, const char *who, const char *path, const char **out, lake_error *err);
+lake_status lki_secret_file(lki_asking *asking, const char *who, const char *path, const char **out,
+                            lake_error *err);
 /* "2026-01-31T12:00:00Z", with fractions and "+00:00" too, to seconds since 1970; false: not such a text. */
 bool lki_parse_time(const char *text, int64_t *out);
 
@@ -59,23 +62,27 @@ typedef struct lki_token_request {
 
 typedef struct lki_token_reply {
   int status;
-  int64_t date_s; /* the server's clock; 0: it did not say */
-  lake_buffer body; /* of a 200; wiped by lki_token_reply_free */
+  int64_t date_s;                     /* the server's clock; 0: it did not say */
+  lake_buffer body;                   /* of a 200; wiped by lki_token_reply_free */
   char text[LKI_HTTP_TEXT_BYTES_MAX]; /* of any other: do not show it, it may repeat what was sent */
 } lki_token_reply;
 
-/* OK whatever the status. The connection must be https, or http to this machine or to where clouds give tokens. */
-lake_status lki_token_ask(lki_asking *asking, const lki_token_request *request, lki_token_reply *reply, lake_error *err);
+/* OK whatever the status. The connection must be https, or http to this machine or to where clouds give
+ * tokens. */
+lake_status lki_token_ask(lki_asking *asking, const lki_token_request *request, lki_token_reply *reply,
+                          lake_error *err);
 void lki_token_reply_free(lki_token_reply *reply);
-/* The status that a refusal of a token server stands for: UNAVAILABLE for 429 and 5xx, else DENIED, with its code
- * (which a JSON reply may hold as "error" or "Code"). */
+/* The status that a refusal of a token server stands for: UNAVAILABLE for 429 and 5xx, else DENIED, with its
+ * code (which a JSON reply may hold as "error" or "Code"). */
 lake_status lki_token_refused(const char *who, const lki_token_reply *reply, lake_error *err);
 /* {"access_token": …, "expires_in": …}, as RFC 6749 5.1, into found.bearer and found.expires_wall_ns. */
-lake_status lki_token_take(lki_asking *asking, const char *who, const lki_token_reply *reply, lake_error *err);
+lake_status lki_token_take(lki_asking *asking, const char *who, const lki_token_reply *reply,
+                           lake_error *err);
 /* Appends "name=value" and '&' before it where need be, the value encoded as in a form. */
-lake_status lki_form_add(lake_buffer *form, lki_arena *arena, const char *name, const char *value, lake_error *err);
-/* When something that a server's clock calls `expires_s` ends by our clock. now_s: what the server said it was; 0: it
- * did not. */
+lake_status lki_form_add(lake_buffer *form, lki_arena *arena, const char *name, const char *value,
+                         lake_error *err);
+/* When something that a server's clock calls `expires_s` ends by our clock. now_s: what the server said it
+ * was; 0: it did not. */
 uint64_t lki_expires_wall_ns(lake_env *env, int64_t expires_s, int64_t now_s);
 /* https, or this machine's own: what a secret may be sent to. */
 bool lki_url_is_safe(const char *url);
