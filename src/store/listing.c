@@ -36,14 +36,15 @@ typedef struct listing {
   char prefix[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* what is listed */
   size_t prefix_bytes;
   char sent_prefix[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* what is asked for: it, or less */
-  char start_after[LKI_OBJECT_NAME_BYTES_MAX + 1];
+  char start_after[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* "": from the first */
+  char sent_start_after[LKI_OBJECT_NAME_BYTES_MAX + 1];
   char name[1];
   lki_listed pages[2];
   unsigned turn;
   lki_arena arena; /* of a bookmark */
 } listing;
 
-/* A prefix may end in the middle of a character, and servers repeat it in XML, which then is none. So only what is
+/* A prefix may end in the middle of a character, and servers repeat what was asked in XML, which then is none. So only what is
  * well-formed text is asked for, and the rest is left to hand_out(). */
 static size_t sendable_bytes(const char *text) {
   const unsigned char *p = (const unsigned char *)text;
@@ -79,7 +80,7 @@ static void hand_out(listing *l, const lki_listed *page) {
   for (size_t i = 0; i < count && !l->stopped; i++) {
     const lki_entry *entry = &entries[i];
     if (strncmp(entry->name, l->prefix, l->prefix_bytes) != 0) continue;
-    if (l->ask.start_after != NULL && strcmp(entry->name, l->ask.start_after) <= 0) continue;
+    if (strcmp(entry->name, l->start_after) <= 0) continue;
     const char *key = entry->name + own_bytes;
     if (!lki_key_valid(key)) continue;
     const bool more = l->upload_fn != NULL ? l->upload_fn(l->ctx, key, entry->upload_id)
@@ -144,8 +145,9 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
     memcpy(l->sent_prefix, l->prefix, sendable_bytes(l->prefix));
     l->ask.prefix = l->sent_prefix;
     l->ask.deadline = deadline;
+    memcpy(l->sent_start_after, l->start_after, sendable_bytes(l->start_after));
     /* A start below the first key of the prefix says nothing. */
-    if (start_after != NULL && strcmp(l->start_after, l->prefix) >= 0) l->ask.start_after = l->start_after;
+    if (strcmp(l->sent_start_after, l->sent_prefix) > 0) l->ask.start_after = l->sent_start_after;
     if (store->bookmarks != NULL && l->ask.start_after != NULL)
       l->ask.token = lki_bookmarks_find(store->bookmarks, l->sent_prefix, l->start_after, &l->arena);
     s = run(l, err);
