@@ -4,7 +4,9 @@
  * What it insists on: no redirect is followed, nothing is sent twice by itself on a `fresh` call, a body counts only
  * when it is complete by its declared length, a ranged call only with 206 and the range that was asked, TLS 1.2 or
  * newer with a verified peer. Bytes are bounded: a call is admitted when its bodies fit into the budget (one always
- * is), and its sink grows only then. Every function is safe from any thread. */
+ * is), and its sink grows only then; a reply that turns out larger than was expected is charged as it comes. A request
+ * that is not `fresh` may go out again by itself when a connection that was kept turns out to be dead before a byte of
+ * the reply. Proxies are those of the environment (https_proxy, no_proxy ...). Every function is safe from any thread. */
 #ifndef LKI_STORE_HTTP_H
 #define LKI_STORE_HTTP_H
 
@@ -37,7 +39,7 @@ typedef struct lki_http_request {
   const lki_http_header *headers;
   size_t header_count;
   lake_bytes body;
-  lake_buffer *sink;     /* the body of a 200 or 206, from data[0]; NULL: it goes to reply.text as others do */
+  lake_buffer *sink;     /* the body of a 200 or 206, from data[0]; NULL: it goes to reply.text as others do (to 1 MiB) */
   lake_range range;      /* what the headers ask for; WHOLE: a 200 is wanted, else a 206 with this very range */
   uint64_t expect_bytes; /* of the reply, for the budget, where the range does not tell; 0: 64 KiB */
   bool fresh;            /* on a connection that has not been used, which is closed afterwards */
@@ -51,7 +53,8 @@ typedef struct lki_http_reply {
   uint64_t content_length;
   uint64_t body_bytes; /* received */
   bool has_range;      /* Content-Range, which then is well formed */
-  uint64_t range_first, range_last, range_total; /* total: UINT64_MAX when it says '*' */
+  /* total: UINT64_MAX when it says '*' or nothing; "bytes * /total" (without the blanks) of a 416 gives it alone. */
+  uint64_t range_first, range_last, range_total;
   int64_t date_s;         /* Date, since 1970; 0: none */
   uint64_t retry_after_ms; /* Retry-After in seconds or as a date; 0: none; at most one hour */
   char etag[128];         /* with its quotes; "": none or too long, as below */
@@ -62,14 +65,18 @@ typedef struct lki_http_reply {
   char text[LKI_HTTP_TEXT_BYTES_MAX]; /* the beginning of a body that did not go to the sink, terminated */
 } lki_http_reply;
 
-/* One call. The caller owns it and all it borrows until done() has been called. */
+/* One call. The caller owns it and all it borrows, and neither moves nor changes it until done() has been called. */
 typedef struct lki_http_call {
   lki_http_request request;
-  void (*done)(struct lki_http_call *call); /* exactly once, on an I/O thread, no lock held; may submit, must not wait */
+  /* Exactly once, on an I/O thread, no lock held; may submit, must not wait. A call that cannot even be queued (INVALID,
+   * NOMEM, in a forked child) is over before lki_http_submit() returns: hold no lock there that done() takes. */
+  void (*done)(struct lki_http_call *call);
   void *ctx;
   /* Set before done(). OK: a whole, well-formed reply came, whatever its status. UNAVAILABLE: not; reply.sent tells
    * whether the request may have been carried out. TIMEOUT: the deadline passed or the call was cancelled; likewise.
-   * CORRUPT: the object is larger than the sink may grow. DENIED: the peer's certificate. NOMEM. */
+   * CORRUPT: the object is larger than the sink may grow, or is known to end before the range does. DENIED: the peer's
+   * certificate, or a TLS older than 1.2. INVALID: the request, or the CA file. NOMEM. Unless it is OK the sink keeps
+   * its length, not its content. */
   lake_status status;
   lki_http_reply reply;
   lake_error error;
