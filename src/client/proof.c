@@ -176,7 +176,7 @@ static lake_status run_steps(lki_proof *p, lake_error *err) {
     }
     note_check(p, steps[i].name, LKI_PROOF_FAILED, e.text);
     if (verdict == LAKE_OK)
-      verdict = lki_fail(err, LAKE_UNSUPPORTED, "%s is no store for Lakestream: %.330s; use another store", lki_store_url(p->stores[0]), e.text);
+      verdict = lki_fail(err, LAKE_UNSUPPORTED, "%s is no store for Lakestream: %.300s; use another store (lake doctor tells more)", lki_store_url(p->stores[0]), e.text);
   }
   return verdict;
 }

@@ -3,8 +3,12 @@
 #include "support/liar.h"
 
 #include "base/env.h"
+#include "base/buffer.h"
 #include "client/proof.h"
+#include "client/namespace.h"
+#include "format/names.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* As thorough as the full one, but small enough for valgrind. */
@@ -162,10 +166,138 @@ static void test_stopped(void **state) {
   }
 }
 
+/* ---- when a namespace asks ---- */
+
+typedef struct place {
+  lake_env *env;
+  lake_store *store;
+} place;
+
+static void place_open(place *p, const char *label, liar_lie told) {
+  assert_int_equal(lake_env_open(NULL, &p->env, NULL), LAKE_OK);
+  p->store = liar_open(p->env, label, told, 0);
+}
+
+static void place_close(place *p) {
+  lake_store_close(p->store);
+  lake_env_close(p->env);
+}
+
+static lake_status create(place *p, uint32_t force, lake_namespace **ns, lake_error *err) {
+  lake_namespace_options options = LAKE_NAMESPACE_OPTIONS_INIT;
+  options.force = force;
+  return lake_namespace_create_store(p->env, p->store, &options, test_deadline(p->env), ns, err);
+}
+
+static lake_status produce(place *p, lake_namespace *ns, lake_error *err) {
+  lake_producer *producer = NULL;
+  const lake_status s = lake_producer_open(ns, "p", NULL, test_deadline(p->env), NULL, &producer, err);
+  lake_producer_close(producer);
+  return s;
+}
+
+static void assert_mark(place *p, lki_store_mark want, const char *text) {
+  lake_namespace *ns = NULL;
+  char bytes[4096] = "";
+  lake_buffer buffer;
+  lki_buffer_init_fixed(&buffer, p->env, bytes, sizeof bytes - 1);
+  assert_int_equal(lake_namespace_open_store(p->env, p->store, test_deadline(p->env), &ns, NULL), LAKE_OK);
+  assert_int_equal(ns->schema->store_mark, want);
+  lake_namespace_close(ns);
+  assert_int_equal(lki_store_get(p->store, LKI_NAME_NAMESPACE, lki_range_whole(), &buffer, NULL, test_deadline(p->env), NULL), LAKE_OK);
+  assert_int_equal(strstr(bytes, "store_check") != NULL, text != NULL);
+  if (text != NULL) assert_non_null(strstr(bytes, text));
+}
+
+/* Asked once, when the namespace is created: whoever produces later finds the mark. */
+static void test_created_on_service(void **state) {
+  (void)state;
+  place p;
+  lake_namespace *ns = NULL;
+  lake_error err = LAKE_ERROR_INIT;
+  lake_store_stats before, after;
+  place_open(&p, "s3://bucket/liar", LIE_NONE);
+  assert_ok(create(&p, 0, &ns, &err), &err);
+  assert_int_equal(liar_object_count(p.env), 1);
+  assert_mark(&p, LKI_STORE_PROVEN, "\"passed\"");
+  lake_store_stats_get(p.store, &before);
+  assert_true(before.put_if_absent_count > 100);
+  assert_ok(produce(&p, ns, &err), &err);
+  lake_store_stats_get(p.store, &after);
+  assert_true(after.put_if_absent_count - before.put_if_absent_count < 4);
+  /* A second one there is refused for what it is, without another proof. */
+  lake_store_stats_get(p.store, &before);
+  assert_status(create(&p, 0, NULL, &err), LAKE_EXISTS, &err);
+  lake_store_stats_get(p.store, &after);
+  assert_int_equal(after.put_if_absent_count - before.put_if_absent_count, 1);
+  lake_namespace_close(ns);
+  place_close(&p);
+}
+
+static void test_refused_and_forced(void **state) {
+  (void)state;
+  place p;
+  lake_namespace *ns = NULL;
+  lake_error err = LAKE_ERROR_INIT;
+  place_open(&p, "gs://bucket/liar", LIE_TWO_WINNERS);
+  assert_status(create(&p, 0, &ns, &err), LAKE_UNSUPPORTED, &err);
+  assert_null(ns);
+  assert_non_null(strstr(err.text, "is no store for Lakestream"));
+  assert_int_equal(liar_object_count(p.env), 0);
+  assert_status(create(&p, 2, &ns, &err), LAKE_INVALID, &err);
+  assert_ok(create(&p, 1, &ns, &err), &err);
+  assert_mark(&p, LKI_STORE_FORCED, "\"forced\"");
+  assert_ok(produce(&p, ns, &err), &err);
+  lake_namespace_close(ns);
+  place_close(&p);
+  /* What is no lie is no reason to refuse for good, nor to be forced. */
+  place_open(&p, "az://c/liar", TRUE_BUSY);
+  ns = NULL;
+  assert_status(create(&p, 1, &ns, &err), LAKE_UNAVAILABLE, &err);
+  assert_int_equal(liar_object_count(p.env), 0);
+  place_close(&p);
+}
+
+/* A namespace that no one asked about: its producers do, each process once. */
+static void test_unmarked(void **state) {
+  (void)state;
+  place p, honest;
+  lake_namespace *ns = NULL;
+  lake_error err = LAKE_ERROR_INIT;
+  lake_store_stats before, after;
+  place_open(&p, "mem:liar", LIE_NONE); /* ours: nothing to prove */
+  assert_ok(create(&p, 0, NULL, &err), &err);
+  assert_mark(&p, LKI_STORE_UNPROVEN, NULL);
+  honest = (place){p.env, liar_open(p.env, "s3://bucket/liar", LIE_NONE, 0)};
+  assert_ok(lake_namespace_open_store(p.env, honest.store, test_deadline(p.env), &ns, &err), &err);
+  lake_store_stats_get(honest.store, &before);
+  assert_int_equal(before.put_if_absent_count, 0); /* reading asks nothing */
+  assert_ok(produce(&honest, ns, &err), &err);
+  lake_store_stats_get(honest.store, &after);
+  assert_true(after.put_if_absent_count > 100);
+  assert_ok(produce(&honest, ns, &err), &err);
+  lake_store_stats_get(honest.store, &before);
+  assert_true(before.put_if_absent_count - after.put_if_absent_count < 4);
+  lake_namespace_close(ns);
+  lake_store_close(honest.store);
+  place bad = {p.env, liar_open(p.env, "s3://bucket/liar", LIE_CONDITION_IGNORED, 0)};
+  assert_ok(lake_namespace_open_store(p.env, bad.store, test_deadline(p.env), &ns, &err), &err);
+  assert_status(produce(&bad, ns, &err), LAKE_UNSUPPORTED, &err);
+  assert_int_equal(setenv("LAKESTREAM_FORCE", "0", 1), 0);
+  assert_status(produce(&bad, ns, &err), LAKE_UNSUPPORTED, &err);
+  assert_int_equal(setenv("LAKESTREAM_FORCE", "1", 1), 0);
+  assert_ok(produce(&bad, ns, &err), &err);
+  assert_int_equal(unsetenv("LAKESTREAM_FORCE"), 0);
+  lake_namespace_close(ns);
+  lake_store_close(bad.store);
+  place_close(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_honest),  cmocka_unit_test(test_file_and_mem), cmocka_unit_test(test_lies),
       cmocka_unit_test(test_no_lies), cmocka_unit_test(test_stopped),
+      cmocka_unit_test(test_created_on_service), cmocka_unit_test(test_refused_and_forced), cmocka_unit_test(test_unmarked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
