@@ -13,9 +13,8 @@ const lki_proof_options lki_proof_full = {.thread_count = 32,
                                           .bulk_bytes = 8u << 20};
 const lki_proof_options lki_proof_short = {.thread_count = 16, .key_count = 8, .list_count = 24};
 
-bool lki_proof_wanted(const lake_store *store) {
+bool lki_proof_wanted(const char *url) {
   static const char *const services[] = {"s3:", "gs:", "az:"};
-  const char *url = lki_store_url(store);
   for (size_t i = 0; i < sizeof services / sizeof services[0]; i++)
     if (strncmp(url, services[i], 3) == 0) return true;
   return false;

@@ -46,7 +46,7 @@ typedef struct lki_proof_report {
 lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_options *options, lki_proof_report *report,
                             lake_deadline deadline, lake_error *err);
 
-/* Whether a store has to prove itself: it is a service that somebody else runs. */
-bool lki_proof_wanted(const lake_store *store);
+/* Whether the store of a canonical URL has to prove itself: it is a service that somebody else runs. */
+bool lki_proof_wanted(const char *url);
 
 #endif

@@ -31,7 +31,7 @@ lake_status lki_trust_new(lake_store *store, bool reopen, lki_schema *schema, la
   lake_object_info info;
   lake_error e = LAKE_ERROR_INIT;
   schema->store_mark = LKI_STORE_UNPROVEN;
-  if (!lki_proof_wanted(store)) return LAKE_OK;
+  if (!lki_proof_wanted(lki_store_url(store))) return LAKE_OK;
   /* There is one already: the put that follows will say so, without the trouble. */
   if (lki_store_head(store, LKI_NAME_NAMESPACE, &info, deadline, NULL) == LAKE_OK) return LAKE_OK;
   const lake_status s = prove(store, reopen, deadline, &e);
@@ -48,7 +48,7 @@ lake_status lki_trust_new(lake_store *store, bool reopen, lki_schema *schema, la
 
 lake_status lki_trust_check(lake_namespace *ns, lake_deadline deadline, lake_error *err) {
   lake_error e = LAKE_ERROR_INIT;
-  if (ns->schema->store_mark != LKI_STORE_UNPROVEN || !lki_proof_wanted(ns->store)) return LAKE_OK;
+  if (ns->schema->store_mark != LKI_STORE_UNPROVEN || !lki_proof_wanted(lki_store_url(ns->store))) return LAKE_OK;
   if (atomic_load(&ns->store_proven)) return LAKE_OK;
   lake_status s = prove(ns->store, ns->owns_store, deadline, &e);
   const char *force = s == LAKE_UNSUPPORTED ? lki_getenv("LAKESTREAM_FORCE") : NULL;

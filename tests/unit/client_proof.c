@@ -71,7 +71,7 @@ static void test_file_and_mem(void **state) {
     lake_error err = LAKE_ERROR_INIT;
     assert_ok(lake_store_open(env, urls[i], &a, &err), &err);
     assert_ok(lake_store_open(env, urls[i], &b, &err), &err);
-    assert_false(lki_proof_wanted(a));
+    assert_false(lki_proof_wanted(lki_store_url(a)));
     assert_ok(lki_store_prove(a, b, &small, &report, test_deadline(env), &err), &err);
     assert_ok(lki_store_prove(a, a, &lki_proof_short, &report, test_deadline(env), &err), &err);
     assert_non_null(strstr(check(&report, "race")->text, "one connection"));
