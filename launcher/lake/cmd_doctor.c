@@ -7,10 +7,13 @@
 #include "store/http.h"
 #include "store/settings.h"
 #include "store/uri.h"
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SKEW_WARN_S 60
 #define LOCAL_LIST_COUNT 60 /* a folder has no pages */
@@ -116,6 +119,21 @@ static void say_report(doctor *d, const lki_proof_report *report) {
   lki_json_add_u64(d->json, "left_count", report->left_count);
 }
 
+/* A store on disk keeps the folders of objects that are gone: these are of no use to anyone. */
+static void remove_folders(const char *url, const char *prefix) {
+  char path[PATH_MAX], inner[PATH_MAX + 300];
+  if (strncmp(url, "file:", 5) != 0 || snprintf(path, sizeof path, "%s/%s", url + 5, prefix) >= (int)sizeof path) return;
+  DIR *folder = opendir(path);
+  for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
+    snprintf(inner, sizeof inner, "%s%s", path, e->d_name);
+    if (e->d_name[0] != '.') (void)rmdir(inner);
+  }
+  if (folder != NULL) (void)closedir(folder);
+  (void)rmdir(path);
+  snprintf(path, sizeof path, "%s/" LKI_PROOF_PREFIX, url + 5);
+  (void)rmdir(path); /* stays while another check runs */
+}
+
 static bool signalled(void *ctx) {
   return lki_cli_signal(ctx) != 0;
 }
@@ -134,6 +152,7 @@ static lake_status prove(doctor *d, lake_error *err) {
     options.ctx = d->cli;
     s = lki_store_prove(a, b, &options, &report, never, err);
     say_report(d, &report);
+    remove_folders(d->url, report.prefix);
   }
   lake_store_close(b);
   lake_store_close(a);

@@ -24,7 +24,7 @@ bool lki_proof_wanted(const char *url) {
 
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]) {
   static const char *const folders[LKI_PROOF_KINDS] = {"once", "race", "read", "list", "probe", "bulk"};
-  snprintf(key, LKI_PROOF_KEY_BYTES, LKI_PROOF_PREFIX "%016" PRIx64 "/%s/%05" PRIu32, p->nonce, folders[kind], i);
+  snprintf(key, LKI_PROOF_KEY_BYTES, "%s%s/%05" PRIu32, p->report->prefix, folders[kind], i);
 }
 
 lake_bytes lki_proof_body(const lki_proof *p, uint32_t who, uint32_t i, char body[LKI_PROOF_BODY_BYTES]) {
@@ -127,8 +127,8 @@ static void clean_up(lki_proof *p) {
     p->report->left_count += atomic_load(&l.count);
   }
   if (p->report->left_count > 0)
-    lki_note(p->env, LAKE_LOG_WARN, "%s: %" PRIu64 " objects below " LKI_PROOF_PREFIX "%016" PRIx64 "/ could not be removed; remove them by hand",
-             lki_store_url(p->stores[0]), p->report->left_count, p->nonce);
+    lki_note(p->env, LAKE_LOG_WARN, "%s: %" PRIu64 " objects below %s could not be removed; remove them by hand",
+             lki_store_url(p->stores[0]), p->report->left_count, p->report->prefix);
 }
 
 /* ---- the whole ---- */
@@ -186,6 +186,7 @@ lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_option
   lki_proof p = {.env = env, .stores = {a, b}, .options = options, .report = report, .deadline = deadline,
                  .nonce = lki_random_u64(env)};
   memset(report, 0, sizeof *report);
+  snprintf(report->prefix, sizeof report->prefix, LKI_PROOF_PREFIX "%016" PRIx64 "/", p.nonce);
   const lake_status s = run_steps(&p, err);
   clean_up(&p);
   return s;

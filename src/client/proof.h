@@ -37,6 +37,7 @@ typedef struct lki_proof_report {
   uint32_t check_count;
   uint64_t get_ns, put_ns;                 /* medians of small requests; 0: not measured */
   uint64_t get_bytes_per_s, put_bytes_per_s; /* of several streams at once; 0: not measured */
+  char prefix[40];     /* what all keys began with, '/' at the end */
   uint64_t left_count; /* objects that could not be removed again */
 } lki_proof_report;
 
