@@ -169,6 +169,7 @@ static lake_status run_steps(lki_proof *p, lake_error *err) {
     }
     if (s != LAKE_UNSUPPORTED) {
       note_check(p, steps[i].name, LKI_PROOF_SKIPPED, e.text);
+      if (verdict != LAKE_OK) return verdict; /* a store that lies may well be in no state for the rest */
       lki_error_prefix(&e, "the check \"%s\" could not be carried out", steps[i].name);
       lki_error_copy(err, &e);
       return s;

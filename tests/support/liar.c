@@ -50,12 +50,12 @@ static lake_status liar_put(void *self, const char *key, lake_bytes body, lake_d
   return lki_store_put(l->inner, key, body, deadline, err);
 }
 
-/* The second create of a name in a race, told by a mark beside it, so that it is the same over both connections. */
-static bool second_of_race(liar *l, const char *key, lake_deadline deadline) {
+/* The first time for this key, told by a mark beside it, so that it is the same over both connections. */
+static bool first_time(liar *l, const char *key, lake_deadline deadline) {
   char mark[200];
   lake_bytes none = {"", 0};
   snprintf(mark, sizeof mark, "liar/%s", key);
-  return race(key) && lki_store_put_if_absent(l->inner, mark, none, deadline, NULL) == LAKE_OK;
+  return lki_store_put_if_absent(l->inner, mark, none, deadline, NULL) == LAKE_OK;
 }
 
 static lake_status create_in_doubt(liar *l, const char *key, lake_bytes body, lake_deadline deadline, lake_error *err) {
@@ -87,8 +87,8 @@ static lake_status liar_put_if_absent(void *self, const char *key, lake_bytes bo
   }
   const lake_status s = lki_store_put_if_absent(l->inner, key, body, deadline, err);
   if (s != LAKE_EXISTS) return s;
-  if (l->lie == LIE_TWO_WINNERS && second_of_race(l, key, deadline)) return LAKE_OK;
-  if (l->lie == LIE_OVERWRITTEN && second_of_race(l, key, deadline)) (void)lki_store_put(l->inner, key, body, deadline, NULL);
+  if (l->lie == LIE_TWO_WINNERS && race(key) && first_time(l, key, deadline)) return LAKE_OK;
+  if (l->lie == LIE_OVERWRITTEN && race(key) && first_time(l, key, deadline)) (void)lki_store_put(l->inner, key, body, deadline, NULL);
   return s;
 }
 
@@ -129,7 +129,7 @@ static lake_status liar_remove(void *self, const char *key, lake_deadline deadli
   liar *l = self;
   const bool listed = strstr(key, "/list/00003") != NULL;
   if (l->lie == TRUE_REMOVE_DENIED) return lki_fail(err, LAKE_DENIED, "not allowed");
-  if (l->lie == LIE_REMOVE_NOTHING || (l->lie == LIE_LIST_REMOVED && listed && atomic_fetch_add(&l->count, 1) == 0)) return LAKE_OK;
+  if (l->lie == LIE_REMOVE_NOTHING || (l->lie == LIE_LIST_REMOVED && listed && first_time(l, key, deadline))) return LAKE_OK;
   return lki_store_remove(l->inner, key, deadline, err);
 }
 
