@@ -110,13 +110,13 @@ bool lki_parse_time(const char *text, int64_t *out) {
 }
 
 uint64_t lki_expires_wall_ns(lake_env *env, int64_t expires_s, int64_t now_s) {
-  uint64_t wall_ns = lki_wall_ns(env);
-  if (now_s == 0)
-    return expires_s > 0 && (uint64_t)expires_s < UINT64_MAX / SECOND ? (uint64_t)expires_s * SECOND : 0;
+  const uint64_t last_ns = UINT64_MAX - 1; /* the year 2554; one more would mean: never */
+  if (now_s < 0) now_s = 0;
+  uint64_t from_ns = now_s != 0 ? lki_wall_ns(env) : 0;
   /* By the server's own clock it has so much left; ours may be off by hours. */
   if (expires_s <= now_s) return 0;
   uint64_t left_s = (uint64_t)(expires_s - now_s);
-  return left_s < (UINT64_MAX - wall_ns) / SECOND - 1 ? wall_ns + left_s * SECOND : UINT64_MAX - 1;
+  return left_s < (last_ns - from_ns) / SECOND ? from_ns + left_s * SECOND : last_ns;
 }
 
 bool lki_url_is_safe(const char *url) {
