@@ -405,8 +405,11 @@ static lake_status sim_remove(void *self, const char *key, lake_deadline deadlin
 
 static void sim_disconnect(void *self) { lki_free(lki_process_env(((connection *)self)->process), self); }
 
-static const lake_store_ops sim_ops = {sizeof(lake_store_ops), "sim",    sim_get,  sim_put, sim_put_if_absent,
-                                       sim_head,               sim_list, sim_remove, sim_disconnect};
+static const lake_store_ops sim_ops = {
+    .size = sizeof(lake_store_ops), .scheme = "sim", .get = sim_get, .put = sim_put,
+    .put_if_absent = sim_put_if_absent, .head = sim_head, .list = sim_list, .remove = sim_remove,
+    .close = sim_disconnect,
+};
 
 lki_simstore *lki_simstore_new(lki_world *world, const lki_sim_model *model) {
   lki_simstore *s = calloc(1, sizeof *s);
