@@ -5,6 +5,7 @@
 #include "store/credentials_aws.h"
 #include "store/digest.h"
 #include "store/sign.h"
+#include "store/xml.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,30 +62,35 @@ static lake_status sts_url(lki_asking *asking, const char **out, lake_error *err
   return *out != NULL ? LAKE_OK : out_of_memory(err);
 }
 
-/* The text of one element, into the arena. Keys and times need no entities, and nothing is believed that has
- * some. */
-static const char *element(lki_asking *asking, const char *xml, const char *name) {
-  const char *open = lki_arena_format(asking->arena, "<%s>", name);
-  const char *at = open != NULL ? strstr(xml, open) : NULL;
-  if (at == NULL) return NULL;
-  at += strlen(open);
-  const char *end = strchr(at, '<');
-  if (end == NULL || end[1] != '/' || memchr(at, '&', (size_t)(end - at)) != NULL) return NULL;
-  return lki_arena_strndup(asking->arena, at, (size_t)(end - at));
+typedef struct sts_reply {
+  lki_asking *asking;
+  const char *expires;
+} sts_reply;
+
+static bool take_element(void *ctx, const char *path, const char *text) {
+  sts_reply *reply = ctx;
+  lki_credentials *found = &reply->asking->found;
+  const char *leaf = lki_xml_leaf(path);
+  const char **dst = strcmp(leaf, "AccessKeyId") == 0       ? &found->key_id
+                     : strcmp(leaf, "SecretAccessKey") == 0 ? &found->secret
+                     : strcmp(leaf, "SessionToken") == 0    ? &found->session
+                     : strcmp(leaf, "Expiration") == 0      ? &reply->expires
+                                                            : NULL;
+  if (dst == NULL) return true;
+  *dst = lki_keep(reply->asking, text);
+  return *dst != NULL;
 }
 
-static lake_status take_sts(lki_asking *asking, const char *who, lki_token_reply *reply, lake_error *err) {
+static lake_status take_sts(lki_asking *asking, const char *who, const lki_token_reply *reply,
+                            lake_error *err) {
+  const lki_credentials *found = &asking->found;
+  sts_reply taken = {asking, NULL};
   int64_t expires_s = 0;
   if (reply->status != 200) return lki_token_refused(who, reply, err);
-  lake_status s = lki_buffer_append(&reply->body, "", 1, err); /* terminated */
+  lake_status s = lki_xml_walk(asking->env, lki_buffer_view(&reply->body), who, take_element, &taken, err);
   if (s != LAKE_OK) return s;
-  const char *xml = (const char *)reply->body.data;
-  const char *expires = element(asking, xml, "Expiration");
-  asking->found.key_id = element(asking, xml, "AccessKeyId");
-  asking->found.secret = element(asking, xml, "SecretAccessKey");
-  asking->found.session = element(asking, xml, "SessionToken");
-  if (asking->found.key_id == NULL || asking->found.secret == NULL || asking->found.session == NULL ||
-      expires == NULL || !lki_parse_time(expires, &expires_s))
+  if (found->key_id == NULL || found->secret == NULL || found->session == NULL || taken.expires == NULL ||
+      !lki_parse_time(taken.expires, &expires_s))
     return lki_fail(err, LAKE_UNAVAILABLE, "%s: the reply holds no credentials", who);
   asking->found.expires_wall_ns = lki_expires_wall_ns(asking->env, expires_s, reply->date_s);
   return lki_source_done(asking, who, err);

@@ -133,8 +133,10 @@ static void test_web_identity(void **state) {
   assert_none(a, LAKE_DENIED, "the same ones again");
   assert_true(asked(r, "&WebIdentityToken=hush.two"));
   put(a);
-  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush&amp;</SecretAccessKey></x>";
+  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush</SecretAccessKey></x>";
   refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "the reply holds no credentials");
+  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush</Secret";
+  refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "web identity for arn:aws:iam::1:role/train");
   r->status = 400;
   r->body = "<ErrorResponse><Error><Code>ExpiredTokenException</Code><Message>hush</Message></Error></"
             "ErrorResponse>";
