@@ -120,3 +120,9 @@ void lki_arena_free(lki_arena *arena) {
   arena->blocks = NULL;
   arena->used_bytes = 0;
 }
+
+void lki_arena_wipe_free(lki_arena *arena) {
+  for (struct lki_arena_block *block = arena->blocks; block != NULL; block = block->next)
+    explicit_bzero(block + 1, block->used);
+  lki_arena_free(arena);
+}

@@ -9,7 +9,6 @@
 #include "store/credentials.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "store/digest.h"
 #include "store/source.h"
 #include <assert.h>
 #include <stdio.h>
@@ -67,18 +66,10 @@ lake_status lki_credentials_open(lake_env *env, const lki_settings *settings, lk
   return LAKE_OK;
 }
 
-static void wipe_text(const char *text) {
-  if (text != NULL) lki_wipe((char *)(uintptr_t)text, strlen(text));
-}
-
 static void held_free(held *h) {
   if (h == NULL) return;
   lake_env *env = h->arena.env;
-  wipe_text(h->credentials.secret);
-  wipe_text(h->credentials.session);
-  wipe_text(h->credentials.bearer);
-  wipe_text(h->credentials.sas);
-  lki_arena_free(&h->arena);
+  lki_arena_wipe_free(&h->arena);
   lki_free(env, h);
 }
 
