@@ -93,7 +93,9 @@ typedef struct lake_namespace_info {
  *  @param out the opened namespace, set last; NULL if it is not wanted.
  *  Ownership: the caller closes *out with lake_namespace_close(). options are copied.
  *  Blocks: until the store answered or the deadline. Threads: any. MPI: local; call it on one rank.
- *  Errors: EXISTS (there is one), INVALID, UNAVAILABLE, DENIED, TIMEOUT, NOMEM.
+ *  Errors: EXISTS (there is one), INVALID, UNAVAILABLE, DENIED, TIMEOUT, NOMEM. UNCERTAIN: at the deadline it was not
+ *  known whether this call created it. Call again; EXISTS then may speak of that very namespace, which has no owner: as
+ *  after any EXISTS, open it and compare lake_namespace_info_get() with what was wanted.
  */
 LAKE_API lake_status lake_namespace_create(lake_env *env, const char *url, const lake_namespace_options *options,
                                            lake_deadline deadline, lake_namespace **out, lake_error *err);
