@@ -4,7 +4,7 @@
 
 # Building everything and running the programs and the examples. python3 makes the man pages of the functions.
 LAKE_PACKAGES_BUILD="build-essential cmake ninja-build pkg-config python3 libzstd-dev libcjson-dev libxxhash-dev zlib1g-dev
-uthash-dev libhdf5-dev libopenmpi-dev openmpi-bin"
+uthash-dev libcurl4-openssl-dev libssl-dev libexpat1-dev libhdf5-dev libopenmpi-dev openmpi-bin"
 
 # What the tests use besides.
 LAKE_PACKAGES_TEST="libcmocka-dev python3-h5py python3-numpy python3-zstandard python3-xxhash

@@ -20,8 +20,11 @@ typedef struct lake_store_stats {
 } lake_store_stats;
 
 /** Open the store that a URL names.
- *  @param url "file:/absolute/folder", "file:relative/folder", a plain path that begins with '/' or '.', or
- *         "mem:NAME" (a store inside this environment, shared by all who open the same NAME in it).
+ *  @param url "file:/absolute/folder", "file:relative/folder", a plain path that begins with '/' or '.',
+ *         "mem:NAME" (a store inside this environment, shared by all who open the same NAME in it), or
+ *         "s3://bucket/prefix", "gs://bucket/prefix", "az://container/prefix" with options as in
+ *         "?region=eu-west-1" (docs/STORES.md). Keys and tokens are refused there: they come from the environment
+ *         and from files.
  *  @param out the store, set last.
  *  Ownership: the caller closes it with lake_store_close(). url is copied.
  *  Blocks: may touch the disk. Threads: any. MPI: local.

@@ -3,6 +3,8 @@
 #include "store/uri.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "store/request.h"
+#include "store/settings.h"
 #include "store/store.h"
 #include <errno.h>
 #include <limits.h>
@@ -13,10 +15,13 @@
 #include <unistd.h>
 
 #define MEM_NAME_BYTES_MAX 240
-#define KNOWN_SCHEMES "file:/folder, file:folder, /folder, ./folder, mem:NAME"
+#define KNOWN_SCHEMES                                                                                                  \
+  "file:/folder, file:folder, /folder, ./folder, mem:NAME, s3://bucket/prefix, gs://bucket/prefix, "                    \
+  "az://container/prefix"
 
 typedef struct scheme {
   const char *name;
+  bool whole; /* both get the URL with its scheme, not just what follows the colon */
   lake_status (*canonical)(lake_env *env, const char *rest, char **out, lake_error *err);
   lake_status (*open)(lake_env *env, const char *rest, const lake_store_ops **ops, void **self,
                       lake_error *err);
@@ -40,30 +45,6 @@ static lake_status mem_canonical(lake_env *env, const char *name, char **out, la
                     "store URL \"mem:%.60s\": give a name of 1 to %d bytes, such as mem:test", name,
                     MEM_NAME_BYTES_MAX);
   return join(env, "mem:", name, out, err);
-}
-
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-/* Decodes %XX; false: a broken escape, or %00, which no path can hold. dst has room for strlen(text) + 1. */
-static bool percent_decode(const char *text, char *dst) {
-  while (*text) {
-    if (*text != '%') {
-      *dst++ = *text++;
-      continue;
-    }
-    int high = hex_digit(text[1]);
-    int low = high < 0 ? -1 : hex_digit(text[2]);
-    if (low < 0 || high * 16 + low == 0) return false;
-    *dst++ = (char)(high * 16 + low);
-    text += 3;
-  }
-  *dst = 0;
-  return true;
 }
 
 /* Appends the components of rest to path, without empty ones and dots. Nothing of rest exists on the disk, so
@@ -142,7 +123,7 @@ static lake_status file_canonical(lake_env *env, const char *rest, char **out, l
       return lki_fail(err, LAKE_INVALID,
                       "store URL \"file:%.200s\": host \"%.*s\" is another machine; write file:/path", rest,
                       (int)(host_bytes < 60 ? host_bytes : 60), host);
-    if (strlen(host) >= sizeof path || !percent_decode(host + host_bytes, path))
+    if (strlen(host) >= sizeof path || !lki_percent_decode(host + host_bytes, path))
       return lki_fail(err, LAKE_INVALID, "store URL \"file:%.200s\": broken %%-escape or too long", rest);
     given = path;
   }
@@ -154,9 +135,18 @@ static lake_status file_canonical(lake_env *env, const char *rest, char **out, l
   return s == LAKE_OK ? join(env, "file:", resolved, out, err) : s;
 }
 
+static lake_status cloud_open(lake_env *env, const char *url, const lake_store_ops **ops, void **self,
+                              lake_error *err) {
+  (void)env, (void)ops, (void)self;
+  return lki_fail(err, LAKE_UNSUPPORTED, "store URL \"%.200s\": object stores are not built in yet", url);
+}
+
 static const scheme schemes[] = {
-    {"file", file_canonical, lki_store_file_open},
-    {"mem", mem_canonical, lki_store_mem_open},
+    {"file", false, file_canonical, lki_store_file_open},
+    {"mem", false, mem_canonical, lki_store_mem_open},
+    {"s3", true, lki_settings_canonical, cloud_open},
+    {"gs", true, lki_settings_canonical, cloud_open},
+    {"az", true, lki_settings_canonical, cloud_open},
 };
 
 static const scheme *scheme_find(const char *url, size_t bytes) {
@@ -182,7 +172,7 @@ lake_status lki_uri_canonical(lake_env *env, const char *url, char **out, lake_e
   if (found == NULL)
     return lki_fail(err, LAKE_UNSUPPORTED, "store URL \"%.*s:\": unknown scheme; known forms: " KNOWN_SCHEMES,
                     (int)(colon - url > 60 ? 60 : colon - url), url);
-  return found->canonical(env, colon + 1, out, err);
+  return found->canonical(env, found->whole ? url : colon + 1, out, err);
 }
 
 lake_status lki_uri_open(lake_env *env, const char *canonical, const lake_store_ops **ops, void **self,
@@ -190,5 +180,5 @@ lake_status lki_uri_open(lake_env *env, const char *canonical, const lake_store_
   const char *colon = strchr(canonical, ':');
   const scheme *found = colon != NULL ? scheme_find(canonical, (size_t)(colon - canonical)) : NULL;
   if (found == NULL) return lki_fail(err, LAKE_INTERNAL, "store URL \"%.200s\" is not canonical", canonical);
-  return found->open(env, colon + 1, ops, self, err);
+  return found->open(env, found->whole ? canonical : colon + 1, ops, self, err);
 }

@@ -4,7 +4,7 @@
 
 #include <lakestream/sys/store.h>
 
-/* The canonical URL of what was typed: "mem:NAME" or "file:/absolute/path" with links and dots resolved, so
+/* The canonical URL of what was typed: "mem:NAME", "file:/absolute/path" with links and dots resolved, or a cloud URL, so
  * that two spellings of one store print alike. INVALID (malformed), UNSUPPORTED (unknown scheme), NOMEM. */
 lake_status lki_uri_canonical(lake_env *env, const char *url, char **out, lake_error *err);
 
