@@ -185,8 +185,8 @@ LAKE_API lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadl
  *  @param cursor text from lake_consumer_cursor().
  *  Ownership: copied. Blocks: until the store answered or the deadline. Threads: any. MPI: local; one rank writes.
  *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), RECLAIMED (the cursor's step was deleted),
- *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands, call again to learn
- *  whether it holds), UNAVAILABLE, TIMEOUT.
+ *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands; or it is not known
+ *  whether the pin was written: call again to learn whether it holds), UNAVAILABLE, TIMEOUT.
  *  Source: paper section 5.3.
  */
 LAKE_API lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint,
