@@ -45,13 +45,89 @@ if command -v ccache >/dev/null 2>&1; then launcher=-DCMAKE_C_COMPILER_LAUNCHER=
 # Open MPI refuses to run as root without these; containers mostly are root.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+# --- the servers that the chosen tests need: started while the build runs, gone when this script is ------------------
+servers=
+started=
+ctest_pid=
+finish() {
+  code=$?
+  trap '' INT TERM HUP
+  trap - EXIT
+  if [ -n "$ctest_pid" ]; then # it would leave its tests behind
+    tests=$(cat /proc/[0-9]*/stat 2>/dev/null | sed -n "s/^\([0-9]*\) (.*) [A-Za-z] $ctest_pid .*/\1/p")
+    kill -TERM "$ctest_pid" $tests 2>/dev/null || :
+  fi
+  if [ -n "$started" ]; then
+    wait # for a start that is still under way
+    for server in $servers; do bash tests/servers/"$server".sh stop "$PWD/build/$preset/servers/$server" || :; done
+  fi
+  exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Tests say what they need by a label, such as needs-rgw.
+chosen() { ctest --test-dir "build/$preset" -N ${label:+-L "$label"} -L "^needs-$1\$" 2>/dev/null; }
+servers_choose() {
+  for server in rgw azurite gcs; do
+    if chosen $server | grep -q '^Total Tests: [1-9]'; then servers="$servers $server"; fi
+  done
+}
+
+# In the background, all output in files. What cannot be had leaves its reason, and the tests are skipped with it.
+servers_start() {
+  folder=$PWD/build/$preset/servers
+  mkdir -p "$folder"
+  rm -f "$folder"/*/env
+  if [ "${LAKE_NO_INSTALL:-0}" != 1 ]; then
+    # shellcheck disable=SC2086
+    lake_packages_install $LAKE_PACKAGES_SERVERS >"$folder/install.log" 2>&1 || :
+  fi
+  for server in $servers; do
+    LAKE_SERVER_OWNER=$$ bash tests/servers/"$server".sh start "$folder/$server" >"$folder/$server.out" 2>&1 &
+  done
+  wait
+}
+
+# Exports what tells the tests where the servers are.
+servers_export() {
+  for server in $servers; do
+    if [ -e "build/$preset/servers/$server/env" ]; then
+      echo "$server: $(tail -n 1 "build/$preset/servers/$server.out")"
+      . "$PWD/build/$preset/servers/$server/env"
+    else
+      why=$(tail -n 1 "build/$preset/servers/$server.out")
+      echo "NO SERVER, and its tests are skipped: ${why:-$server}" >&2
+      export "LAKE_TEST_WITHOUT_$server=${why:-it did not start}"
+    fi
+  done
+}
+
 begin=$(date +%s)
 cmake --preset "$preset" $launcher
+servers_choose
+if [ -n "$servers" ]; then
+  started=yes
+  servers_start &
+  start_pid=$!
+fi
 cmake --build "build/$preset" -j"$jobs"
 echo "built in $(($(date +%s) - begin)) s"
+if [ -n "$started" ]; then
+  wait "$start_pid"
+  servers_export
+fi
 if [ -n "$label" ]; then
   set -- -L "$label"
 else
   set --
 fi
-exec ctest --test-dir "build/$preset" --no-tests=error --output-on-failure --schedule-random -j"$jobs" "$@"
+# In the background, so that a signal to this script is heard at once; which is why Ctrl-C has to be given back to it.
+code=0
+env --default-signal=INT,QUIT ctest --test-dir "build/$preset" --no-tests=error --output-on-failure --schedule-random \
+  -j"$jobs" "$@" &
+ctest_pid=$!
+wait "$ctest_pid" || code=$?
+ctest_pid=
+exit "$code"

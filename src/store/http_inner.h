@@ -35,6 +35,7 @@ struct lki_http_host {
   lki_http_host *next;
   lki_http_list queue;
   uint32_t in_flight;
+  uint64_t item_count; /* that lead to it: waiting, running, or being ended */
   size_t origin_bytes;
   char origin[]; /* "https://host:port" */
 };

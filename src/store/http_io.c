@@ -16,7 +16,7 @@ static void complete(lki_http_item *item) {
   lki_http_transfer_close(&item->transfer);
   count(&http->call_count, 1);
   lki_lock(http->env, http->synced.lock);
-  call->inner = NULL; /* a late cancel finds nothing */
+  call->inner = NULL;                     /* a late cancel finds nothing */
   if (item->io != NULL) item->io->load--; /* now: the next call may be submitted before done() returns */
   lki_unlock(http->env, http->synced.lock);
   call->done(call);
@@ -28,27 +28,14 @@ static void complete(lki_http_item *item) {
   lki_free(http->env, item);
 }
 
-static void keep_easy(lki_http_io *io, CURL *easy) {
+/* A handle that libcurl has sent a request with twice is not used again: it would count such repeats over all
+ * its transfers, and refuse the sixth. */
+static void keep_easy(lki_http_io *io, CURL *easy, const lki_http_item *item) {
   if (easy == NULL) return;
-  if (io->idle_count < LKI_HTTP_IDLE_MAX)
+  if (item->transfer.send_count <= 1 && io->idle_count < LKI_HTTP_IDLE_MAX)
     io->idle[io->idle_count++] = easy;
   else
     curl_easy_cleanup(easy);
-}
-
-static void begin(lki_http_io *io, lki_http_item *item) {
-  lki_http *http = io->http;
-  CURL *easy =
-      io->idle_count > 0 ? io->idle[--io->idle_count] : lki_http_easy_open(&http->options, http->share);
-  bool ok = easy != NULL && lki_http_transfer_begin(&item->transfer, easy);
-  if (ok && curl_multi_add_handle(io->multi, easy) == CURLM_OK) {
-    item->running = true;
-    lki_http_list_push(&io->running, item);
-    return;
-  }
-  lki_http_transfer_stop(&item->transfer, LAKE_NOMEM, "out of memory");
-  keep_easy(io, easy);
-  complete(item);
 }
 
 static void count_connections(const lki_http_item *item) {
@@ -56,7 +43,7 @@ static void count_connections(const lki_http_item *item) {
   if (item->transfer.easy == NULL) return;
   curl_easy_getinfo(item->transfer.easy, CURLINFO_NUM_CONNECTS, &connects);
   count(&item->http->connection_count, connects > 0 ? (uint64_t)connects : 0);
-  if (connects == 0 && item->transfer.sent) count(&item->http->reused_count, 1);
+  if (connects == 0 && item->transfer.send_count > 0) count(&item->http->reused_count, 1);
 }
 
 static void leave(lki_http_io *io, lki_http_item *item) {
@@ -71,7 +58,7 @@ static void end(lki_http_io *io, lki_http_item *item, CURLcode code) {
   count_connections(item);
   leave(io, item);
   lki_http_transfer_end(&item->transfer, code);
-  keep_easy(io, easy);
+  keep_easy(io, easy, item);
   complete(item);
 }
 
@@ -84,7 +71,26 @@ static void stop(lki_http_io *io, lki_http_item *item, bool passed) {
       passed ? "the deadline passed while it waited for its turn; raise the limit of requests in "
                "flight, or the deadline"
              : "the request was cancelled");
-  keep_easy(io, easy);
+  keep_easy(io, easy, item);
+  complete(item);
+}
+
+static void begin(lki_http_io *io, lki_http_item *item) {
+  lki_http *http = io->http;
+  if (lki_deadline_passed(http->env, item->transfer.call->request.deadline)) {
+    stop(io, item, true);
+    return;
+  }
+  CURL *easy =
+      io->idle_count > 0 ? io->idle[--io->idle_count] : lki_http_easy_open(&http->options, http->share);
+  bool ok = easy != NULL && lki_http_transfer_begin(&item->transfer, easy);
+  if (ok && curl_multi_add_handle(io->multi, easy) == CURLM_OK) {
+    item->running = true;
+    lki_http_list_push(&io->running, item);
+    return;
+  }
+  lki_http_transfer_stop(&item->transfer, LAKE_NOMEM, "out of memory");
+  keep_easy(io, easy, item);
   complete(item);
 }
 

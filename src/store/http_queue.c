@@ -4,6 +4,7 @@
  * chance to free the bytes. */
 #include "base/env.h"
 #include "store/http_inner.h"
+#include <assert.h>
 #include <string.h>
 
 /* ---- hosts ---- */
@@ -22,8 +23,9 @@ static lki_http_host *host_locked(lki_http *http, const char *url) {
   return host;
 }
 
-static void drop_idle_host_locked(lki_http *http, lki_http_host *host) {
-  if (host->in_flight > 0 || host->queue.first != NULL) return;
+static void leave_host_locked(lki_http *http, lki_http_host *host) {
+  if (--host->item_count > 0) return;
+  assert(host->in_flight == 0 && host->queue.first == NULL);
   lki_http_host **at = &http->synced.hosts;
   while (*at != host) at = &(*at)->next;
   *at = host->next;
@@ -101,6 +103,7 @@ bool lki_http_enqueue_locked(lki_http *http, lki_http_item *item, lki_http_wakes
   const lki_http_request *request = &item->transfer.call->request;
   item->host = host_locked(http, request->url);
   if (item->host == NULL) return false;
+  item->host->item_count++;
   item->order = http->synced.order++;
   item->transfer.call->inner = item;
   lki_http_list_push(&item->host->queue, item);
@@ -140,6 +143,6 @@ void lki_http_release_locked(lki_http *http, lki_http_item *item, lki_http_wakes
     http->synced.in_flight_count--;
     http->synced.in_flight_bytes -= item->transfer.charged_bytes;
   }
-  drop_idle_host_locked(http, item->host);
+  leave_host_locked(http, item->host);
   lki_http_admit_locked(http, wakes);
 }

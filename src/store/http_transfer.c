@@ -355,7 +355,7 @@ static int on_seek(void *ctx, curl_off_t offset, int origin) {
 static int on_ready(void *ctx, char *peer_ip, char *own_ip, int peer_port, int own_port) {
   lki_http_transfer *t = ctx;
   (void)peer_ip, (void)own_ip, (void)peer_port, (void)own_port;
-  t->sent = true;
+  t->send_count++;
   return CURL_PREREQFUNC_OK;
 }
 
@@ -503,7 +503,7 @@ static void conclude(lki_http_transfer *t, lake_status status) {
   lki_http_call *call = t->call;
   lake_buffer *sink = call->request.sink;
   call->status = status;
-  call->reply.sent = t->sent;
+  call->reply.sent = t->send_count > 0;
   call->reply.body_bytes = t->got_bytes;
   if (t->to_sink) sink->bytes = status == LAKE_OK ? (size_t)t->got_bytes : t->sink_bytes;
   if (status == LAKE_OK) call->error = (lake_error)LAKE_ERROR_INIT;

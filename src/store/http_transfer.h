@@ -24,7 +24,7 @@ typedef struct lki_http_transfer {
   size_t given_bytes; /* of the request's body, to libcurl */
   size_t sink_bytes;  /* of the sink before */
   bool to_sink;
-  bool sent;
+  uint32_t send_count; /* how often the request may have gone out */
   lake_status refused; /* what the callbacks found, with `why`; OK: nothing */
   lake_error why;
   char curl_text[CURL_ERROR_SIZE];

@@ -230,29 +230,38 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Azure turns a backslash in a name into a slash, so az: refuses it rather than store another key. */
+static bool cannot_hold(const fixture *f, const char *key) {
+  return strncmp(f->url, "az:", 3) == 0 && strchr(key, '\\') != NULL;
+}
+
 static void test_odd_keys(void **state) {
   fixture *f = *state;
   lake_error err = LAKE_ERROR_INIT;
-  const size_t count = sizeof odd_keys / sizeof odd_keys[0];
-  for (size_t i = 0; i < count; i++) {
+  char *sorted[sizeof odd_keys / sizeof odd_keys[0]];
+  size_t count = 0;
+  for (size_t i = 0; i < sizeof odd_keys / sizeof odd_keys[0]; i++) {
+    if (cannot_hold(f, odd_keys[i])) {
+      assert_status(create(f, odd_keys[i], text_bytes("no"), &err), LAKE_INVALID, &err);
+      assert_status(put(f, odd_keys[i], text_bytes("no"), &err), LAKE_INVALID, &err);
+      continue;
+    }
     assert_ok(create(f, odd_keys[i], text_bytes(odd_keys[i]), &err), &err);
     assert_status(create(f, odd_keys[i], text_bytes("no"), &err), LAKE_EXISTS, &err);
+    memcpy(&sorted[count++], &odd_keys[i], sizeof sorted[0]);
   }
-  for (size_t i = 0; i < count; i++) assert_object(f, odd_keys[i], odd_keys[i], strlen(odd_keys[i]));
-  char *sorted[sizeof odd_keys / sizeof odd_keys[0]];
-  memcpy(sorted, odd_keys, sizeof odd_keys);
   qsort(sorted, count, sizeof sorted[0], by_text);
+  for (size_t i = 0; i < count; i++) assert_object(f, sorted[i], sorted[i], strlen(sorted[i]));
   keys got = {0};
   assert_ok(lki_store_list(f->store, "", NULL, collect, &got, test_deadline(f->env), &err), &err);
   assert_int_equal(got.count, count);
   for (size_t i = 0; i < count; i++) assert_string_equal(got.names[i], sorted[i]);
-  keys_free(&got);
   for (size_t i = 0; i < count; i++) {
     keys_free(&got);
-    assert_ok(lki_store_list(f->store, odd_keys[i], NULL, collect, &got, test_deadline(f->env), &err), &err);
+    assert_ok(lki_store_list(f->store, sorted[i], NULL, collect, &got, test_deadline(f->env), &err), &err);
     assert_true(got.count >= 1); /* each is a prefix of itself */
-    assert_string_equal(got.names[0], odd_keys[i]);
-    assert_ok(lki_store_remove(f->store, odd_keys[i], test_deadline(f->env), &err), &err);
+    assert_string_equal(got.names[0], sorted[i]);
+    assert_ok(lki_store_remove(f->store, sorted[i], test_deadline(f->env), &err), &err);
   }
   keys_free(&got);
   assert_ok(lki_store_list(f->store, "", NULL, collect, &got, test_deadline(f->env), &err), &err);

@@ -1,5 +1,6 @@
 /* The stores under conformance test. Each test gets a fresh, empty store of each kind; a further kind is the
- * store that $LAKE_CONFORMANCE_URL names, below which a fresh prefix is made. The kinds file-rename and
+ * store that $LAKE_CONFORMANCE_URL names, below which a fresh prefix is made; $LAKE_CONFORMANCE_ONLY_URL leaves
+ * out all others. The kinds file-rename and
  * file-claim are the file: store made to believe that its file system lacks hard links, or renameat2(2) as
  * well. */
 #ifndef LAKE_TESTS_CONFORMANCE_STORES_H
@@ -87,9 +88,15 @@ static inline int fixture_teardown(void **state) {
 /* Runs every test on every kind; the count of failed tests. */
 static inline int run_on_all_kinds(const struct CMUnitTest *tests, size_t count) {
   static store_kind kinds[KIND_COUNT];
+  const bool url = getenv("LAKE_CONFORMANCE_URL") != NULL;
+  const bool others = getenv("LAKE_CONFORMANCE_ONLY_URL") == NULL;
   int failed = 0;
+  if (!url && !others) {
+    fprintf(stderr, "LAKE_CONFORMANCE_ONLY_URL wants LAKE_CONFORMANCE_URL\n");
+    return 1;
+  }
   for (int kind = 0; kind < KIND_COUNT; kind++) {
-    if (kind == KIND_URL && getenv("LAKE_CONFORMANCE_URL") == NULL) continue;
+    if (kind == KIND_URL ? !url : !others) continue;
     kinds[kind] = (store_kind)kind;
     struct CMUnitTest *copy = calloc(count, sizeof *copy);
     if (copy == NULL) return 1;

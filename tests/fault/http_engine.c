@@ -312,7 +312,7 @@ static void test_connections(void **state) {
 static void test_dead_connections(void **state) {
   fixture *f = *state;
   try t;
-  for (int i = 0; i < 20; i++) { /* each leaves a connection that the server has closed */
+  for (int i = 0; i < 20; i++) { /* each leaves a connection that will not serve again */
     run_sink(f, &t, "/once", lki_range_whole());
     assert_ok(t.status, &t.err);
     assert_memory_equal(t.data, "ok", 2);

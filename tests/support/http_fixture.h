@@ -1,6 +1,6 @@
 /* An HTTP engine and the server that it talks to, for the fault tests of the engine. What a path does:
- * /raw the bytes that the test set; /hold waits for the gate; /big 64 MiB; /drop no reply; /once a reply, and the
- * connection is closed without a word; others "ok". */
+ * /raw the bytes that the test set; /hold waits for the gate; /big 64 MiB; /drop no reply; /once a reply, and
+ * the next request on the connection is never answered; others "ok". */
 #ifndef LAKE_TESTS_HTTP_FIXTURE_H
 #define LAKE_TESTS_HTTP_FIXTURE_H
 
@@ -75,10 +75,7 @@ static inline bool answer(void *ctx, const peer_request *request, int fd) {
   if (strncmp(request->path, "/hold", 5) == 0) return hold(f, request, fd);
   if (strncmp(request->path, "/big", 4) == 0) return send_big(f, fd);
   if (strncmp(request->path, "/drop", 5) == 0) return false;
-  if (strncmp(request->path, "/once", 5) == 0) {
-    peer_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    return false;
-  }
+  if (strncmp(request->path, "/once", 5) == 0 && request->nth > 0) return false;
   if (strncmp(request->path, "/raw", 4) == 0) return peer_text(fd, reply) && !close_after;
   bool head = strcmp(request->method, "HEAD") == 0;
   return peer_text(fd, head ? "HTTP/1.1 200 OK\r\nContent-Length: 1234567\r\n\r\n"

@@ -19,7 +19,7 @@ typedef struct connection {
   pthread_t thread;
   int fd;
   bool open;
-  unsigned number;
+  unsigned number, served;
   char head[HEAD_BYTES_MAX + 1];
 } connection;
 
@@ -88,7 +88,7 @@ static bool serve(connection *c, size_t *have) {
     pthread_mutex_lock(&c->p->lock);
     c->p->request_count++;
     pthread_mutex_unlock(&c->p->lock);
-    peer_request request = {method, path, head, body, bytes, c->number};
+    peer_request request = {method, path, head, body, bytes, c->number, c->served++};
     ok = c->p->fn(c->p->ctx, &request, c->fd);
   }
   free(body);

@@ -13,6 +13,7 @@ typedef struct peer_request {
   const unsigned char *body;
   size_t body_bytes;
   unsigned connection; /* number of the connection, from 0 */
+  unsigned nth;        /* request on it, from 0 */
 } peer_request;
 
 /* false: the connection is closed. */
