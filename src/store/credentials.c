@@ -295,7 +295,8 @@ static void blot_one(char *text, const char *secret, size_t bytes) {
 
 void lki_credentials_blot(const lki_credentials *credentials, char *text) {
   if (credentials == NULL) return;
-  const char *const secrets[] = {credentials->secret, credentials->session, credentials->bearer, credentials->sas};
+  const char *const secrets[] = {credentials->secret, credentials->session, credentials->bearer,
+                                 credentials->sas};
   for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
     if (secrets[i] != NULL) blot_one(text, secrets[i], strlen(secrets[i]));
   /* Of a shared access signature this is what nobody may know, wherever it stands among its fields. */

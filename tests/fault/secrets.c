@@ -1,18 +1,38 @@
-/* No secret gets into a log line or an error, at any level: every operation under every fault of the fault server, with
- * credentials that are accepted, refused and expired, on each dialect; and a server that repeats all it was sent. Every
- * secret here has "hush" in it, or is the base64 of something that begins so. */
+/* No secret gets into a log line or an error, at any level: every operation under every fault of the fault
+ * server, with credentials that are accepted, refused and expired, on each dialect; and a server that repeats
+ * all it was sent. Every secret here has "hush" in it, or is the base64 of something that begins so. */
 #include "support/credentials_fixture.h"
 
 #include "base/buffer.h"
 #include "store/store.h"
 #include "support/faultd.h"
 
-static const char *const faults[] = {
-    "drop-request", "drop-reply",  "duplicate",       "late-put",    "error-500",     "slowdown-503",
-    "throttle-429", "taken-409",   "taken-304",       "error-200",   "short-body",    "conflict-409-undecided",
-    "extra-bytes",  "bit-flip",    "close-delimited", "range-wrong", "range-ignored", "stale-manifest",
-    "stale-list",   "reset",       "drip",            "stall",       "skew",          "expired-token",
-    "ignore-condition", "invert-condition"};
+static const char *const faults[] = {"drop-request",
+                                     "drop-reply",
+                                     "duplicate",
+                                     "late-put",
+                                     "error-500",
+                                     "slowdown-503",
+                                     "throttle-429",
+                                     "taken-409",
+                                     "taken-304",
+                                     "error-200",
+                                     "short-body",
+                                     "conflict-409-undecided",
+                                     "extra-bytes",
+                                     "bit-flip",
+                                     "close-delimited",
+                                     "range-wrong",
+                                     "range-ignored",
+                                     "stale-manifest",
+                                     "stale-list",
+                                     "reset",
+                                     "drip",
+                                     "stall",
+                                     "skew",
+                                     "expired-token",
+                                     "ignore-condition",
+                                     "invert-condition"};
 
 static unsigned failed_count;
 
@@ -39,7 +59,8 @@ static void all_operations(lake_store *store) {
     lki_buffer_init(&out, t.env, 1000);
     lake_status s = i == 0   ? lki_store_put(store, "run/a", body, deadline, &err)
                     : i == 1 ? lki_store_put_if_absent(store, "run/manifest/1", body, deadline, &err)
-                    : i == 2 ? lki_store_get(store, "run/a", lki_range_exact(3, 5), &out, &info, deadline, &err)
+                    : i == 2
+                        ? lki_store_get(store, "run/a", lki_range_exact(3, 5), &out, &info, deadline, &err)
                     : i == 3 ? lki_store_head(store, "run/a", &info, deadline, &err)
                     : i == 4 ? lki_store_list(store, "run/", NULL, ignore_key, NULL, deadline, &err)
                              : lki_store_remove(store, "run/a", deadline, &err);
@@ -77,7 +98,8 @@ static void under_all_faults(faultd *f, const char *url) {
 
 static void test_s3(void **state) {
   (void)state;
-  faultd *f = faultd_start("s3", "--auth", "AKIDEXAMPLE", "hush-secret-key", "--token", "hush-session-token", NULL);
+  faultd *f =
+      faultd_start("s3", "--auth", "AKIDEXAMPLE", "hush-secret-key", "--token", "hush-session-token", NULL);
   setenv("AWS_ENDPOINT_URL", f->url, 1);
   setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
   setenv("AWS_SECRET_ACCESS_KEY", "hush-secret-key", 1);
@@ -125,7 +147,8 @@ static void test_azure(void **state) {
   setenv("AZURE_STORAGE_KEY", other, 1);
   open_and_work(url);
   unsetenv("AZURE_STORAGE_KEY");
-  setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2021-12-02&ss=b&srt=sco&sp=rwdlac&se=2099-01-01&sig=hush%2Bsignature%3D", 1);
+  setenv("AZURE_STORAGE_SAS_TOKEN",
+         "sv=2021-12-02&ss=b&srt=sco&sp=rwdlac&se=2099-01-01&sig=hush%2Bsignature%3D", 1);
   open_and_work(url); /* in the query of every request */
   check_log();
   faultd_stop(f);
@@ -141,7 +164,8 @@ static bool repeat(void *ctx, const peer_request *request, int fd) {
   for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
     const char *at = strstr(request->head, shown[i]);
     if (at == NULL) continue;
-    snprintf(body, sizeof body, "<Error><Code>AccessDenied</Code><Message>who are you, %.*s</Message></Error>",
+    snprintf(body, sizeof body,
+             "<Error><Code>AccessDenied</Code><Message>who are you, %.*s</Message></Error>",
              (int)strcspn(at, "\r&"), at);
     if (i < 3) break;
   }
@@ -166,7 +190,8 @@ static void test_repeated(void **state) {
   snprintf(url, sizeof url, "az://bucket?account=account&endpoint=http://127.0.0.1:%u", peer_port(p));
   assert_ok(lake_store_open(t.env, url, &store, &err), &err);
   lki_buffer_init(&out, t.env, 1000);
-  assert_status(lki_store_get(store, "a", lki_range_whole(), &out, &info, test_deadline(t.env), &err), LAKE_DENIED, &err);
+  assert_status(lki_store_get(store, "a", lki_range_whole(), &out, &info, test_deadline(t.env), &err),
+                LAKE_DENIED, &err);
   look(LAKE_DENIED, &err);
   assert_non_null(strstr(err.text, "sig=****")); /* it was repeated, and blotted out */
   lake_store_close(store);
@@ -175,7 +200,8 @@ static void test_repeated(void **state) {
 
 static void test_blot(void **state) {
   (void)state;
-  lki_credentials c = {.secret = "hushhushhush", .session = "tok", .bearer = "hush.bearer.token", .sas = "a=b&sig=hushsig1&c"};
+  lki_credentials c = {
+      .secret = "hushhushhush", .session = "tok", .bearer = "hush.bearer.token", .sas = "a=b&sig=hushsig1&c"};
   char text[] = "x hushhushhush y hushhush z hushhus tok hush.bearer.tok hushsig1 hush.bea";
   lki_credentials_blot(&c, text);
   assert_string_equal(text, "x ************ y ******** z hushhus *** *************** ******** ********");
@@ -183,7 +209,7 @@ static void test_blot(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      credentials_test(test_s3),       credentials_test(test_gcs),      credentials_test(test_azure),
+      credentials_test(test_s3),       credentials_test(test_gcs),  credentials_test(test_azure),
       credentials_test(test_repeated), cmocka_unit_test(test_blot),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
