@@ -146,7 +146,7 @@ static lake_status json_sign(lki_cloud_store *store, const lki_place *place,
 static void json_fault(lake_env *env, const lki_http_reply *reply, lki_fault *fault) {
   (void)env;
   lki_json *json = NULL;
-  if (reply->status < 300 || reply->text_bytes == 0) return;
+  if (reply->text_bytes == 0) return; /* also of a good status: an error may stand there */
   if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK)
     return;
   const lki_json *error = lki_json_get(json, "error");
@@ -165,7 +165,8 @@ static lake_status json_listed(const lki_ask *ask, lake_bytes body, lki_listed *
   lki_json *json = NULL;
   lake_status s = lki_json_parse_max(body, PAGE_BYTES_MAX, "a listing", &json, err);
   if (s == LAKE_NOMEM) return s;
-  if (s != LAKE_OK || !lki_json_is_object(json)) {
+  /* Under a good status too: a page without items is an empty one, an error is none. */
+  if (s != LAKE_OK || !lki_json_is_object(json) || lki_json_get(json, "error") != NULL) {
     lki_json_free(json);
     return lki_fail(err, LAKE_UNAVAILABLE,
                     "a listing is not the JSON that was expected: is the endpoint right?");
