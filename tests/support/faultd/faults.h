@@ -52,7 +52,7 @@ typedef struct faults faults;
 faults *faults_new(void);
 
 /* One rule a line: <fault> [op=get|put|create|head|list|delete|complete|other|any] [key=<substring>] [count=N|all]
- * [skip=N] [arg=<text>]. Without op: wherever the fault makes sense; without count: once, but skew: always. False with
+ * [skip=N] [arg=<text>]. key: in "bucket/key" or in the target as it was sent. Without op: wherever the fault makes sense; without count: once, but skew: always. False with
  * the reason in why when a line is no rule; none of the lines is in force then. */
 bool faults_add(faults *f, const char *lines, text *why);
 /* The first rule that fits this request and needs no more than what there is; it counts as fired. */
