@@ -128,6 +128,8 @@ static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_dead
   }
   for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++)
     s = source->ask(&asking, err);
+  /* For want of memory a source may look as if it were not there. */
+  if (h->arena.failed) s = lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   if (s == LAKE_OK) h->credentials = asking.found;
   return s == LAKE_NOTFOUND ? nothing_found(chain, had, err) : s;
 }
