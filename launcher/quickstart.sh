@@ -2,7 +2,8 @@
 # Lakestream in one command: builds it, then trains a small language model on the text of this machine, kills a
 # feeder and the whole trainer job with SIGKILL, and shows that the result is the one of a run that nobody disturbed.
 #
-#   sh launcher/quickstart.sh [--dir DIR] [--store file|s3|s3://BUCKET/PREFIX] [--steps N] [--keep] [--help]
+#   sh launcher/quickstart.sh [--dir DIR] [--store file|s3|s3://BUCKET/PREFIX] [--steps N] [--build DIR]
+#      [--keep] [--help]
 #
 # Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file. After SIGKILL on
 # this script the processes end, too; the batches stay in DIR until the next run. What it wrote to an object store of
@@ -12,6 +13,7 @@ set -eu
 steps=400
 dir=
 store='file'
+build=
 keep=no
 
 usage() {
@@ -25,6 +27,7 @@ Install what is missing (Debian packages), build, and run the demonstration: 2 f
                 s3 with AWS_ENDPOINT_URL set: bucket lakestream-demo of that store;
                 s3://BUCKET/PREFIX: a store of yours, with the settings and credentials that other S3 programs use
   --steps N     training steps, an even number from 200 (400)
+  --build DIR   programs of this build folder; nothing is installed or built
   --keep        keep the batches and the checkpoints, too
   --help
 EOF
@@ -42,12 +45,13 @@ misuse() {
 
 while [ $# -gt 0 ]; do
   case $1 in
-  --dir | --store | --steps)
+  --dir | --store | --steps | --build)
     [ $# -ge 2 ] || misuse "$1 wants a value"
     case $1 in
     --dir) dir=$2 ;;
     --store) store=$2 ;;
     --steps) steps=$2 ;;
+    --build) build=$2 ;;
     esac
     shift 2
     ;;
@@ -74,7 +78,15 @@ esac
 if [ "$steps" -lt 200 ] || [ $((steps % 2)) -ne 0 ]; then misuse "--steps $steps: an even number from 200 is wanted"; fi
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/quickstart
+if [ -n "$build" ]; then
+  build=$(cd "$build" 2>/dev/null && pwd) || misuse "--build: there is no such folder"
+  for program in lake lakerun train_lm plot_run; do
+    [ -x "$build/bin/$program" ] || misuse "--build $build: there is no bin/$program"
+  done
+  built=yes
+else
+  build=$root/build/quickstart built=no
+fi
 # shellcheck source=launcher/debian-packages.sh
 . "$root/launcher/debian-packages.sh"
 
@@ -125,23 +137,22 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 # --- building -------------------------------------------------------------------------------------------------------
-title "1/8 packages"
-# shellcheck disable=SC2086 # a list of words
-lake_packages_install $LAKE_PACKAGES_BUILD || die "the packages above are needed"
-printf '%s\n' "$LAKE_PACKAGES_BUILD"
-if [ "$gateway" = yes ]; then
+if [ $built = no ]; then
+  packages=$LAKE_PACKAGES_BUILD
+  [ "$gateway" = no ] || packages="$packages $LAKE_PACKAGES_GATEWAY"
+  title "1/8 packages"
   # shellcheck disable=SC2086 # a list of words
-  lake_packages_install $LAKE_PACKAGES_GATEWAY || die "the packages above are needed for --store s3"
-  printf '%s\n' "$LAKE_PACKAGES_GATEWAY"
-fi
-echo "all there"
+  lake_packages_install $packages || die "the packages above are needed"
+  printf '%s\n' "$packages"
+  echo "all there"
 
-title "2/8 building in $build"
-if ! { cmake -S "$root" --preset release -B "$build" && cmake --build "$build"; } >"$dir/build.log" 2>&1; then
-  tail -n 30 "$dir/build.log" >&2
-  die "the build failed; all of its output is in $dir/build.log"
+  title "2/8 building in $build"
+  if ! { cmake -S "$root" --preset release -B "$build" && cmake --build "$build"; } >"$dir/build.log" 2>&1; then
+    tail -n 30 "$dir/build.log" >&2
+    die "the build failed; all of its output is in $dir/build.log"
+  fi
+  tail -n 1 "$dir/build.log"
 fi
-tail -n 1 "$dir/build.log"
 bin=$build/bin
 
 # --- input: what every Debian system has ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "client/namespace.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <lakestream/sys/store.h>
 #include <poll.h>
@@ -469,8 +470,8 @@ static void test_kill_cycles(void **state) {
   options.tail_max = 16;
   options.version_block = VERSION_BLOCK;
   assert_ok(lake_namespace_create(g.env, g.url, &options, test_deadline(g.env), NULL, &err), &err);
-  assert_int_equal(pipe(g.told), 0);
-  assert_int_equal(pipe(g.stop), 0);
+  assert_int_equal(pipe2(g.told, O_CLOEXEC), 0); /* a server that is started meanwhile must not hold them open */
+  assert_int_equal(pipe2(g.stop, O_CLOEXEC), 0);
   for (uint32_t id = 0; id <= ID_COUNT; id++) start(&g, id);
   uint64_t at_ns = lki_now_ns(g.env);
   for (uint64_t cycle = 0; cycle < cycles; cycle++) {
