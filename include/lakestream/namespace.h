@@ -68,7 +68,7 @@ typedef struct lake_namespace_options {
   uint32_t tail_max;       /* K: descriptors kept inline in a manifest before a segment is sealed; 0: 128 */
   const char *note;        /* free text kept with the namespace; NULL: none */
   uint32_t version_block;  /* manifest versions that reclaim deletes together; at least so many are kept; 0: 1024 */
-  uint32_t reserved;       /* 0 */
+  uint32_t force;          /* 1: also on a service that fails the check of lake doctor: what is committed may be lost */
 } lake_namespace_options;
 
 #define LAKE_NAMESPACE_OPTIONS_INIT {sizeof(lake_namespace_options), {0, 0}, 0, 0, NULL, 0, 0, NULL, 0, 0}

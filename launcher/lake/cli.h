@@ -39,7 +39,7 @@ typedef struct lki_cli {
 
 typedef lake_status lki_cli_command_fn(lki_cli *cli, int argc, char **argv, lake_error *err);
 lki_cli_command_fn lki_cmd_init, lki_cmd_feed, lki_cmd_ls, lki_cmd_inspect, lki_cmd_verify, lki_cmd_seal,
-    lki_cmd_export, lki_cmd_reclaim, lki_cmd_sim;
+    lki_cmd_export, lki_cmd_reclaim, lki_cmd_sim, lki_cmd_doctor;
 
 /* The next option's value, 0 at the end, -1 on a wrong one (err is filled) or when --help was answered (cli->done). */
 int lki_cli_option(lki_cli *cli, int argc, char **argv, const struct option *options, const char *usage,

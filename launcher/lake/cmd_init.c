@@ -17,9 +17,10 @@ static const char usage[] =
     "  --codec none|zstd     how slices are stored (none)\n"
     "  --tail-max K          descriptors kept inline in a manifest (128)\n"
     "  --version-block N     manifest versions that are reclaimed together (1024)\n"
-    "  --note TEXT           kept with the namespace\n" LKI_CLI_USAGE;
+    "  --note TEXT           kept with the namespace\n"
+    "  --force               also on a service that fails the check of lake doctor\n" LKI_CLI_USAGE;
 
-enum { MESH = 1, ROWS, TENSOR, SCHEMA, TEXT_SEQ_LEN, CODEC, TAIL_MAX, VERSION_BLOCK, NOTE };
+enum { MESH = 1, ROWS, TENSOR, SCHEMA, TEXT_SEQ_LEN, CODEC, TAIL_MAX, VERSION_BLOCK, NOTE, FORCE };
 
 static const struct option options_table[] = {
     {"mesh", required_argument, NULL, MESH},
@@ -31,6 +32,7 @@ static const struct option options_table[] = {
     {"tail-max", required_argument, NULL, TAIL_MAX},
     {"version-block", required_argument, NULL, VERSION_BLOCK},
     {"note", required_argument, NULL, NOTE},
+    {"force", no_argument, NULL, FORCE},
     LKI_CLI_OPTIONS,
 };
 
@@ -60,6 +62,7 @@ static lake_status take(request *r, int option, const char *value, lake_error *e
   case VERSION_BLOCK:
     return lki_cli_u32(value, "--version-block", 1, UINT32_MAX, &r->options.version_block, err);
   case NOTE: r->options.note = value; return LAKE_OK;
+  case FORCE: r->options.force = 1; return LAKE_OK;
   default: return lki_fail(err, LAKE_INTERNAL, "option %d is not handled", option);
   }
 }
@@ -79,6 +82,7 @@ static lake_status settle(lki_cli *cli, request *r, lake_error *err) {
     if (r->options.tail_max != 0) file.tail_max = r->options.tail_max;
     if (r->options.version_block != 0) file.version_block = r->options.version_block;
     if (r->options.note != NULL) file.note = r->options.note;
+    file.force = r->options.force;
     r->options = file;
   }
   if (r->options.mesh.d_count == 0) r->options.mesh = (lake_mesh){1, 1};

@@ -18,6 +18,7 @@ static const struct {
     {"ls", lki_cmd_ls, "list steps, producers or versions"},
     {"inspect", lki_cmd_inspect, "print any object of a namespace"},
     {"verify", lki_cmd_verify, "check every object and every promise of a namespace"},
+    {"doctor", lki_cmd_doctor, "check a store, and tell where its settings come from"},
     {"seal", lki_cmd_seal, "end a stream"},
     {"reclaim", lki_cmd_reclaim, "delete what no checkpoint needs"},
     {"sim", lki_cmd_sim, "simulate commit policies"},

@@ -126,7 +126,7 @@ static lake_status read_member(const lki_json *json, lki_schema_room *room, lake
     return LAKE_OK;
   }
   /* What a lakestream.json also says; none of it is the next namespace's. */
-  static const char *const passed_over[] = {"kind", "format", "uuid", "layout", "check"};
+  static const char *const passed_over[] = {"kind", "format", "uuid", "layout", "check", "store_check"};
   for (size_t i = 0; i < sizeof passed_over / sizeof passed_over[0]; i++)
     if (strcmp(name, passed_over[i]) == 0) return LAKE_OK;
   return lki_fail(err, LAKE_INVALID, "member '%s' is unknown or of the wrong type", name);

@@ -41,7 +41,7 @@ lake_status lki_read_file(lake_env *env, const char *path, size_t bytes_max, cha
     s = refuse(path, errno, err);
     goto done;
   }
-  if (!S_ISREG(st.st_mode)) {
+  if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) { /* /dev/null is how one says "none" */
     s = lki_fail(err, LAKE_INVALID, "file \"%.300s\": not a plain file", path);
     goto done;
   }

@@ -1,6 +1,7 @@
 /* Creating and opening a namespace, sealing it. The handle is immutable after opening; its log has a lock of its own. */
 #include "client/namespace.h"
 #include "base/env.h"
+#include "client/trust.h"
 #include "format/names.h"
 #include "store/checked.h"
 #include <inttypes.h>
@@ -73,6 +74,7 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
   lki_id id;
   lki_random(env, &id, sizeof id);
   lake_status s = lki_schema_new(env, options, id, &schema, err);
+  if (s == LAKE_OK) s = lki_trust_new(store, owns_store, schema, deadline, err);
   if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
   if (s == LAKE_OK && out != NULL) {
     s = make_handle(store, false, schema, &ns, err);

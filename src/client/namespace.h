@@ -12,6 +12,7 @@ struct lake_namespace {
   lake_store *store;
   bool owns_store;
   lki_schema *schema;
+  _Atomic(bool) store_proven; /* by this process; see trust.h */
   lki_log *log;
 };
 

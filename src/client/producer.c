@@ -4,6 +4,7 @@
  * committed offset. */
 #include "base/planted.h"
 #include "client/producer.h"
+#include "client/trust.h"
 #include "format/names.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,6 +130,8 @@ lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_pr
     return lki_fail(err, LAKE_INVALID,
                     "producer id \"%s\" must be 1 to 64 of [A-Za-z0-9._-], not beginning with '.'",
                     id != NULL ? id : "");
+  s = lki_trust_check(ns, deadline, err);
+  if (s != LAKE_OK) return s;
   lake_producer *p = new_producer(ns, id, &o, &policy);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "producer %s: out of memory", id);
   /* The claim comes last: it fences whoever had the id, and may not be followed by a failure. */

@@ -15,6 +15,23 @@ static const char *codec_name(lake_codec codec) {
   return codec == LAKE_CODEC_ZSTD ? "zstd" : "none";
 }
 
+#define CHECK_PASSED "passed"
+#define CHECK_FORCED "forced"
+
+/* Only where somebody asked: most stores have nothing to prove. */
+static bool add_store_check(lki_json *json, lki_store_mark mark) {
+  if (mark == LKI_STORE_UNPROVEN) return true;
+  return lki_json_add_string(json, "store_check", mark == LKI_STORE_PROVEN ? CHECK_PASSED : CHECK_FORCED) != NULL;
+}
+
+/* Absent, or a word that a later version may add: as if nobody had asked. */
+static lki_store_mark take_store_check(const lki_json *json) {
+  const char *word = lki_json_string(lki_json_get(json, "store_check"));
+  if (word != NULL && strcmp(word, CHECK_PASSED) == 0) return LKI_STORE_PROVEN;
+  if (word != NULL && strcmp(word, CHECK_FORCED) == 0) return LKI_STORE_FORCED;
+  return LKI_STORE_UNPROVEN;
+}
+
 static bool add_tensors(lki_json *json, const lki_schema *schema) {
   lki_json *tensors = lki_json_add_array(json, "tensors");
   bool built = tensors != NULL;
@@ -46,7 +63,7 @@ lake_status lki_namespace_encode(const lki_schema *schema, lake_buffer *out, lak
           lki_json_add_string(json, "codec", codec_name(schema->codec)) &&
           lki_json_add_number(json, "tail_max", schema->tail_max) &&
           lki_json_add_number(json, "version_block", schema->version_block) && add_tensors(json, schema) &&
-          lki_json_add_string(json, "note", schema->note);
+          lki_json_add_string(json, "note", schema->note) && add_store_check(json, schema->store_mark);
   lake_status s =
       built ? lki_json_seal(json, out, err) : lki_fail(err, LAKE_NOMEM, "out of memory for lakestream.json");
   lki_json_free(json);
@@ -170,6 +187,7 @@ lake_status lki_namespace_decode(lake_env *env, lake_bytes bytes, const char *wh
       if (err != NULL) err->status = s;
     }
   }
+  if (s == LAKE_OK) (*out)->store_mark = take_store_check(json);
   lki_json_free(json);
   return s;
 }

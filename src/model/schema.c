@@ -112,6 +112,7 @@ static lake_status check_rest(const lake_namespace_options *o, lake_error *err) 
                     o->rows_per_slice, LKI_ROWS_PER_SLICE_MAX);
   if (o->codec != LAKE_CODEC_NONE && o->codec != LAKE_CODEC_ZSTD)
     return lki_fail(err, LAKE_INVALID, "codec %" PRIu32 " is not known", o->codec);
+  if (o->force > 1) return lki_fail(err, LAKE_INVALID, "force is 0 or 1, not %" PRIu32, o->force);
   if (o->tail_max > LKI_TAIL_MAX_MAX)
     return lki_fail(err, LAKE_INVALID, "tail_max %" PRIu32 "; at most %u is possible", o->tail_max,
                     LKI_TAIL_MAX_MAX);
@@ -154,6 +155,7 @@ lake_status lki_schema_new(lake_env *env, const lake_namespace_options *options,
   schema->tail_max = o.tail_max;
   schema->version_block = o.version_block;
   schema->slice_bytes = slice_bytes;
+  schema->store_mark = o.force != 0 ? LKI_STORE_FORCED : LKI_STORE_UNPROVEN;
   schema->tensors = lki_arena_copy(&schema->arena, o.tensors, o.tensor_count * sizeof *o.tensors);
   schema->note = lki_arena_strndup(&schema->arena, o.note, strlen(o.note));
   if (schema->tensors == NULL || schema->note == NULL) {

@@ -10,6 +10,13 @@
 #define LKI_VERSION_BLOCK_MAX (1u << 20)
 #define LKI_NOTE_BYTES_MAX 1024
 
+/* Whether the store has shown that it keeps the promises that commits rest on, before the namespace was created there. */
+typedef enum lki_store_mark {
+  LKI_STORE_UNPROVEN, /* it was not asked: there was no need, or nobody knew to */
+  LKI_STORE_PROVEN,
+  LKI_STORE_FORCED    /* whoever created the namespace did not want to know */
+} lki_store_mark;
+
 typedef struct lki_schema {
   lki_arena arena; /* holds tensors and note */
   lki_id namespace_id;
@@ -22,6 +29,7 @@ typedef struct lki_schema {
   uint32_t version_block; /* manifest versions reclaimed together, under one boundary mark */
   const char *note;     /* never NULL */
   uint64_t slice_bytes; /* of a typed slice; 0: raw */
+  lki_store_mark store_mark;
 } lki_schema;
 
 /* From options (defaults applied) and an id; checks every limit. INVALID with the reason. */

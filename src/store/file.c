@@ -163,8 +163,9 @@ static void file_close(void *self) {
 }
 
 static const lake_store_ops file_ops = {
-    sizeof file_ops, "file",    file_get,    file_put,   file_put_if_absent,
-    file_head,       file_list, file_remove, file_close,
+    .size = sizeof file_ops, .scheme = "file", .get = file_get, .put = file_put,
+    .put_if_absent = file_put_if_absent, .head = file_head, .list = file_list, .remove = file_remove,
+    .close = file_close,
 };
 
 lake_status lki_store_file_open(lake_env *env, const char *path, const lake_store_ops **ops, void **self,

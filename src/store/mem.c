@@ -267,7 +267,9 @@ static void mem_close(void *self) {
 }
 
 static const lake_store_ops mem_ops = {
-    sizeof mem_ops, "mem", mem_get, mem_put, mem_put_if_absent, mem_head, mem_list, mem_remove, mem_close,
+    .size = sizeof mem_ops, .scheme = "mem", .get = mem_get, .put = mem_put,
+    .put_if_absent = mem_put_if_absent, .head = mem_head, .list = mem_list, .remove = mem_remove,
+    .close = mem_close,
 };
 
 /* ---- the stores of an environment ---- */

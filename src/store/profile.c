@@ -7,6 +7,7 @@
  *
  * No state. The text of a file is wiped before its memory goes back, since it may hold secrets. */
 #include "store/profile.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/read_file.h"
 #include <string.h>
@@ -23,11 +24,12 @@ typedef struct parser {
   const char *section;
   const char *name;
   size_t line;
-  bool inside;       /* the section at hand is the one asked for */
-  bool in_section;   /* any section has begun */
-  bool any_inside;   /* the section was seen */
-  span parent;       /* the name of the last line that was not indented; bytes 0: none */
-  bool parent_empty; /* and its value is empty, so that indented lines are values of their own */
+  bool inside;          /* the section at hand is the one asked for */
+  bool in_section;      /* any section has begun */
+  bool any_inside;      /* the section was seen */
+  span parent;          /* the name above, which a line that is indented deeper belongs to; bytes 0: none */
+  size_t parent_indent; /* how deep it is itself: some indent all that is in a section */
+  bool parent_empty;    /* its value is empty, so that deeper lines are values of their own */
   bool found;
   span value;
 } parser;
@@ -139,13 +141,14 @@ static lake_status take_indented(parser *p, span line, lake_error *err) {
 static lake_status take_line(parser *p, span raw, lake_error *err) {
   span line = trim(raw), none = {NULL, 0};
   if (line.bytes == 0 || line.at[0] == '#' || line.at[0] == ';') return LAKE_OK;
-  bool indented = blank(raw.at[0]);
-  if (line.at[0] == '[' && !indented) return take_section(p, line, err);
+  size_t indent = (size_t)(line.at - raw.at);
+  if (p->parent.bytes > 0 && indent > p->parent_indent) return take_indented(p, line, err);
+  if (line.at[0] == '[') return take_section(p, line, err);
   if (!p->in_section) return bad_line(p, "text stands before the first [section]", err);
-  if (indented && p->parent.bytes > 0) return take_indented(p, line, err);
   span name, value;
   if (!split(line, &name, &value) || name.bytes == 0) return bad_line(p, "not of the form name = value", err);
   p->parent = name;
+  p->parent_indent = indent;
   p->parent_empty = value.bytes == 0;
   if (wanted(p, none, name)) {
     p->found = true;
@@ -170,43 +173,59 @@ static lake_status parse(parser *p, const char *text, size_t bytes, lake_error *
   return LAKE_OK;
 }
 
-/* Runs the parser over the file; a file that is not there is an empty one. arena NULL: no value is wanted. */
-static lake_status ask(lake_env *env, lki_arena *arena, parser *p, const char **out, lake_error *err) {
-  char *text = NULL;
-  size_t bytes = 0;
+static lake_status take_value(const parser *p, lki_arena *arena, const char **out, lake_error *err) {
+  char *copy = p->found ? lki_arena_strndup(arena, p->value.at, p->value.bytes) : NULL;
+  if (p->found && copy == NULL) return lki_fail(err, LAKE_NOMEM, "file \"%.300s\": out of memory", p->path);
+  *out = copy;
+  return LAKE_OK;
+}
+
+lake_status lki_profile_find(lki_arena *arena, lake_bytes text, const char *path, const char *section,
+                             const char *name, const char **out, lake_error *err) {
+  parser p = {.path = path, .section = section, .name = name};
+  lake_status s = parse(&p, text.data, text.bytes, err);
+  return s == LAKE_OK ? take_value(&p, arena, out, err) : s;
+}
+
+/* The whole file; a file that is not there is an empty one. To be wiped and freed. */
+static lake_status read_text(lake_env *env, const char *path, char **text, size_t *bytes, lake_error *err) {
   lake_error why = LAKE_ERROR_INIT;
-  lake_status s = lki_read_file(env, p->path, LKI_PROFILE_BYTES_MAX, &text, &bytes, &why);
+  lake_status s = lki_read_file(env, path, LKI_PROFILE_BYTES_MAX, text, bytes, &why);
   if (s == LAKE_NOTFOUND) {
-    if (out != NULL) *out = NULL;
-    return LAKE_OK;
+    *text = lki_strdup(env, "");
+    *bytes = 0;
+    return *text != NULL ? LAKE_OK : lki_fail(err, LAKE_NOMEM, "file \"%.300s\": out of memory", path);
   }
-  if (s != LAKE_OK) {
-    lki_error_copy(err, &why);
-    return s;
-  }
-  s = parse(p, text, bytes, err);
-  if (s == LAKE_OK && arena != NULL) {
-    char *copy = p->found ? lki_arena_strndup(arena, p->value.at, p->value.bytes) : NULL;
-    if (p->found && copy == NULL)
-      s = lki_fail(err, LAKE_NOMEM, "file \"%.300s\": out of memory", p->path);
-    else
-      *out = copy;
-  }
+  if (s != LAKE_OK) lki_error_copy(err, &why);
+  return s;
+}
+
+static void free_text(lake_env *env, char *text, size_t bytes) {
   explicit_bzero(text, bytes);
   lki_free(env, text);
-  return s;
 }
 
 lake_status lki_profile_get(lki_arena *arena, const char *path, const char *section, const char *name,
                             const char **out, lake_error *err) {
-  parser p = {.path = path, .section = section, .name = name};
-  return ask(arena->env, arena, &p, out, err);
+  lake_bytes view = {NULL, 0};
+  char *text = NULL;
+  lake_status s = read_text(arena->env, path, &text, &view.bytes, err);
+  if (s != LAKE_OK) return s;
+  view.data = text;
+  s = lki_profile_find(arena, view, path, section, name, out, err);
+  free_text(arena->env, text, view.bytes);
+  return s;
 }
 
 lake_status lki_profile_has(lake_env *env, const char *path, const char *section, bool *out,
                             lake_error *err) {
   parser p = {.path = path, .section = section};
-  lake_status s = ask(env, NULL, &p, NULL, err);
+  char *text = NULL;
+  size_t bytes = 0;
+  lake_status s = read_text(env, path, &text, &bytes, err);
+  if (s != LAKE_OK) return s;
+  s = parse(&p, text, bytes, err);
   if (s == LAKE_OK) *out = p.any_inside;
+  free_text(env, text, bytes);
   return s;
 }

@@ -15,6 +15,9 @@
  * A file that is too large or that cannot be parsed is INVALID, with the line's number and never its text. */
 lake_status lki_profile_get(lki_arena *arena, const char *path, const char *section, const char *name,
                             const char **out, lake_error *err);
+/* The same out of a text; path is for the error only. */
+lake_status lki_profile_find(lki_arena *arena, lake_bytes text, const char *path, const char *section,
+                             const char *name, const char **out, lake_error *err);
 /* Whether there is such a section. */
 lake_status lki_profile_has(lake_env *env, const char *path, const char *section, bool *out, lake_error *err);
 

@@ -218,7 +218,8 @@ lake_status lki_request_finish(lki_request *request, lki_http_request *out, lake
   }
   for (size_t i = 0; i < request->header_count && !request->failed; i++) {
     /* The transport would leave it out, and what is signed must be sent. */
-    if (request->headers[i].value[0] == 0) fail(request, "a header with an empty value");
+    const char *value = request->headers[i].value;
+    if (value[strspn(value, " \t")] == 0) fail(request, "a header with an empty value");
     headers[i] = (lki_http_header){request->headers[i].name, request->headers[i].value};
   }
   if (request->failed) {

@@ -10,6 +10,7 @@
 #include "store/retry.h"
 #include "store/uri.h"
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct lake_store {
   const lake_store_ops *ops;
   void *self;
   char *url;
+  lki_retry_budget budget;
   counter get_count, put_count, put_if_absent_count, head_count, list_count, remove_count;
   counter failed_count, read_bytes, written_bytes;
 };
@@ -114,13 +116,13 @@ lake_status lki_store_put(lake_store *store, const char *key, lake_bytes body, l
                           lake_error *err) {
   if (!lki_key_valid(key)) return bad_key(store, "put", key, err);
   lki_retry retry;
-  lki_retry_init(&retry, store->env, deadline);
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
   lake_error e = LAKE_ERROR_INIT;
   lake_status s;
   do {
     s = note(store, &store->put_count, store->ops->put(store->self, key, body, deadline, &e), &e);
     if (LKI_PLANTED(PUT_UNCERTAIN_IS_DURABLE) && s == LAKE_UNCERTAIN) s = LAKE_OK;
-  } while (s != LAKE_OK && lki_retry_again(&retry, s));
+  } while (lki_retry_again(&retry, s));
   if (s != LAKE_OK) return failed(store, "put", key, &e, err);
   add(&store->written_bytes, body.bytes);
   return LAKE_OK;
@@ -141,13 +143,13 @@ lake_status lki_store_head(lake_store *store, const char *key, lake_object_info 
                            lake_error *err) {
   if (!lki_key_valid(key)) return bad_key(store, "head", key, err);
   lki_retry retry;
-  lki_retry_init(&retry, store->env, deadline);
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
   lake_error e = LAKE_ERROR_INIT;
   lake_object_info found = {0};
   lake_status s;
   do {
     s = note(store, &store->head_count, store->ops->head(store->self, key, &found, deadline, &e), &e);
-  } while (s != LAKE_OK && lki_retry_again(&retry, s));
+  } while (lki_retry_again(&retry, s));
   if (s != LAKE_OK) return failed(store, "head", key, &e, err);
   if (info != NULL) *info = found;
   return LAKE_OK;
@@ -182,12 +184,12 @@ lake_status lki_store_get(lake_store *store, const char *key, lake_range range, 
   if (range.kind != LAKE_RANGE_WHOLE && range.bytes == 0)
     return get_empty(store, key, range, out, info, deadline, err);
   lki_retry retry;
-  lki_retry_init(&retry, store->env, deadline);
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
   lake_error e = LAKE_ERROR_INIT;
   lake_status s;
   do {
     s = note(store, &store->get_count, store->ops->get(store->self, key, range, out, info, deadline, &e), &e);
-  } while (s != LAKE_OK && lki_retry_again(&retry, s));
+  } while (lki_retry_again(&retry, s));
   if (s != LAKE_OK) return failed(store, "get", key, &e, err);
   add(&store->read_bytes, out->bytes);
   return LAKE_OK;
@@ -196,12 +198,12 @@ lake_status lki_store_get(lake_store *store, const char *key, lake_range range, 
 lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err) {
   if (!lki_key_valid(key)) return bad_key(store, "remove", key, err);
   lki_retry retry;
-  lki_retry_init(&retry, store->env, deadline);
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
   lake_error e = LAKE_ERROR_INIT;
   lake_status s;
   do {
     s = note(store, &store->remove_count, store->ops->remove(store->self, key, deadline, &e), &e);
-  } while (s != LAKE_OK && lki_retry_again(&retry, s));
+  } while (lki_retry_again(&retry, s));
   return s == LAKE_OK ? LAKE_OK : failed(store, "remove", key, &e, err);
 }
 
@@ -240,7 +242,7 @@ lake_status lki_store_list(lake_store *store, const char *prefix, const char *st
   listing l = {.fn = fn, .ctx = ctx, .prefix = prefix, .prefix_bytes = strlen(prefix)};
   if (after_bytes > 0) memcpy(l.last, start_after, after_bytes + 1);
   lki_retry retry;
-  lki_retry_init(&retry, store->env, deadline);
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
   lake_error e = LAKE_ERROR_INIT;
   lake_status s;
   do {
@@ -250,15 +252,58 @@ lake_status lki_store_list(lake_store *store, const char *prefix, const char *st
     if (l.misplaced)
       s = lki_fail(&e, LAKE_CORRUPT, "the store lists keys out of order or outside the prefix");
     note(store, &store->list_count, s, &e);
-  } while (s != LAKE_OK && !l.stopped && lki_retry_again(&retry, s));
+  } while (!l.stopped && lki_retry_again(&retry, s));
   if (s != LAKE_OK && !l.stopped) return failed(store, "list", prefix, &e, err);
   return LAKE_OK;
+}
+
+/* ---- what a table may lack ---- */
+
+/* Whether a table has a member that was appended later. */
+#define HAS(ops, member) \
+  ((ops)->size >= offsetof(lake_store_ops, member) + sizeof((ops)->member) && (ops)->member != NULL)
+
+lake_status lki_store_list_uploads(lake_store *store, const char *prefix, lake_upload_fn *fn, void *ctx,
+                                   lake_deadline deadline, lake_error *err) {
+  if (!prefix_valid(prefix)) return bad_key(store, "list uploads", prefix, err);
+  if (!HAS(store->ops, list_uploads)) return LAKE_OK;
+  /* Not retried: fn may have seen some of them. Whoever lists uploads cleans up, and comes again. */
+  lake_error e = LAKE_ERROR_INIT;
+  lake_status s = note(store, &store->list_count,
+                       store->ops->list_uploads(store->self, prefix, fn, ctx, deadline, &e), &e);
+  return s == LAKE_OK ? LAKE_OK : failed(store, "list uploads", prefix, &e, err);
+}
+
+lake_status lki_store_abort_upload(lake_store *store, const char *key, const char *upload_id, lake_deadline deadline,
+                                   lake_error *err) {
+  if (!lki_key_valid(key)) return bad_key(store, "abort upload", key, err);
+  if (!HAS(store->ops, abort_upload)) return LAKE_OK;
+  lki_retry retry;
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
+  lake_error e = LAKE_ERROR_INIT;
+  lake_status s;
+  do {
+    s = note(store, &store->remove_count, store->ops->abort_upload(store->self, key, upload_id, deadline, &e), &e);
+  } while (lki_retry_again(&retry, s));
+  return s == LAKE_OK ? LAKE_OK : failed(store, "abort upload", key, &e, err);
+}
+
+lake_status lki_store_check(lake_store *store, lake_deadline deadline, lake_error *err) {
+  if (!HAS(store->ops, check)) return LAKE_OK;
+  lki_retry retry;
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
+  lake_error e = LAKE_ERROR_INIT;
+  lake_status s;
+  do {
+    s = note(store, &store->get_count, store->ops->check(store->self, deadline, &e), &e);
+  } while (lki_retry_again(&retry, s));
+  return s == LAKE_OK ? LAKE_OK : failed(store, "check", "", &e, err);
 }
 
 /* ---- open and close ---- */
 
 static bool table_complete(const lake_store_ops *ops) {
-  return ops != NULL && ops->size >= sizeof *ops && ops->scheme != NULL && ops->get != NULL &&
+  return ops != NULL && ops->size >= offsetof(lake_store_ops, list_uploads) && ops->scheme != NULL && ops->get != NULL &&
          ops->put != NULL && ops->put_if_absent != NULL && ops->head != NULL && ops->list != NULL &&
          ops->remove != NULL && ops->close != NULL;
 }
@@ -278,6 +323,7 @@ lake_status lake_store_wrap(lake_env *env, const lake_store_ops *ops, void *self
   store->ops = ops;
   store->self = self;
   store->url = url;
+  lki_retry_budget_init(&store->budget);
   *out = store;
   return LAKE_OK;
 }

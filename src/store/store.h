@@ -10,7 +10,8 @@
 
 /* As the members of lake_store_ops, by the contract there. get, put, head, list and remove are retried on UNAVAILABLE
  * and UNCERTAIN with full jitter until the deadline or the attempt limit, then the last error is returned.
- * put_if_absent is never retried here: src/log/ resolves its outcome. */
+ * put_if_absent is never retried here: src/log/ resolves its outcome. Retries have a budget for the whole store: see
+ * store/retry.h. */
 lake_status lki_store_get(lake_store *store, const char *key, lake_range range, lake_buffer *out,
                           lake_object_info *info, lake_deadline deadline, lake_error *err);
 lake_status lki_store_put(lake_store *store, const char *key, lake_bytes body, lake_deadline deadline,
@@ -22,6 +23,14 @@ lake_status lki_store_head(lake_store *store, const char *key, lake_object_info 
 lake_status lki_store_list(lake_store *store, const char *prefix, const char *start_after, lake_list_fn *fn,
                            void *ctx, lake_deadline deadline, lake_error *err);
 lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err);
+
+/* The members that a table may lack: then no uploads, and OK. Tried again as the others, but for
+ * list_uploads. */
+lake_status lki_store_list_uploads(lake_store *store, const char *prefix, lake_upload_fn *fn, void *ctx,
+                                   lake_deadline deadline, lake_error *err);
+lake_status lki_store_abort_upload(lake_store *store, const char *key, const char *upload_id, lake_deadline deadline,
+                                   lake_error *err);
+lake_status lki_store_check(lake_store *store, lake_deadline deadline, lake_error *err);
 
 /* For stores: whether what an object delivers is what its reader can expect. CORRUPT: it is longer than such an object
  * may be. */

@@ -4,7 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "store/request.h"
-#include "store/settings.h"
+#include "store/cloud.h"
 #include "store/store.h"
 #include <errno.h>
 #include <limits.h>
@@ -135,18 +135,12 @@ static lake_status file_canonical(lake_env *env, const char *rest, char **out, l
   return s == LAKE_OK ? join(env, "file:", resolved, out, err) : s;
 }
 
-static lake_status cloud_open(lake_env *env, const char *url, const lake_store_ops **ops, void **self,
-                              lake_error *err) {
-  (void)env, (void)ops, (void)self;
-  return lki_fail(err, LAKE_UNSUPPORTED, "store URL \"%.200s\": object stores are not built in yet", url);
-}
-
 static const scheme schemes[] = {
     {"file", false, file_canonical, lki_store_file_open},
     {"mem", false, mem_canonical, lki_store_mem_open},
-    {"s3", true, lki_settings_canonical, cloud_open},
-    {"gs", true, lki_settings_canonical, cloud_open},
-    {"az", true, lki_settings_canonical, cloud_open},
+    {"s3", true, lki_settings_canonical, lki_store_cloud_open},
+    {"gs", true, lki_settings_canonical, lki_store_cloud_open},
+    {"az", true, lki_settings_canonical, lki_store_cloud_open},
 };
 
 static const scheme *scheme_find(const char *url, size_t bytes) {

@@ -9,11 +9,6 @@ say() { printf '\n== %s\n' "$*"; }
 say "(a) the paper's Figure 7: 32 producers write as fast as they can, write and commit in one loop, full-list manifests"
 # shellcheck disable=SC2086
 "$lake" sim $store --producers 32 --hours "$hours" --rate 0 --full-list --policy dac,incr,fixed100,aimd,fixed10,naive
-say "(a') the same with alpha 0.5, and where a listed TGB costs 20 bytes"
-# shellcheck disable=SC2086
-"$lake" sim $store --producers 32 --hours "$hours" --rate 0 --full-list --alpha 0.5 --policy dac
-# shellcheck disable=SC2086
-"$lake" sim $store --producers 32 --hours "$hours" --rate 0 --full-list --alpha 0.5 --entry-bytes 20 --policy dac
 say "(b) dac on bounded manifests: the last hour against the first"
 # shellcheck disable=SC2086
 "$lake" sim $store --producers 32 --hours "$hours" --rate 0.5 --policy dac

@@ -4,10 +4,10 @@
 ok lake --version
 is "$(cat out.log)" "lake 0.1.0" "--version"
 ok lake --help
-for c in init feed ls inspect verify seal reclaim export; do
+for c in init feed ls inspect verify doctor seal reclaim export; do
   grep -q "^  $c " out.log || die "lake --help does not name $c"
 done
-for c in init feed ls inspect verify seal reclaim export; do
+for c in init feed ls inspect verify doctor seal reclaim export; do
   ok lake $c --help
   head -1 out.log | grep -q "^usage: lake $c" || die "lake $c --help"
   for option in --json --timeout --help; do grep -q -- "^  $option" out.log || die "lake $c --help: no $option"; done

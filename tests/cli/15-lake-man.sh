@@ -1,7 +1,7 @@
 # The man page names every option that the help texts name, and no other; man renders it without a complaint.
 . "$(dirname "$0")/lake.inc"
 page=${LAKE_SOURCE_DIR:-$tests/../..}/docs/man/lake.1
-for c in init feed ls inspect verify seal reclaim sim export; do
+for c in init feed ls inspect verify doctor seal reclaim sim export; do
   lake $c --help >help.txt
   sed -n "/^\.SS lake $c/,/^\.S[SH]/p" "$page" | tr -d '\\' >section.txt
   [ -s section.txt ] || die "no section on lake $c"
@@ -10,7 +10,7 @@ for c in init feed ls inspect verify seal reclaim sim export; do
     grep -q -e "$option\b" section.txt common.txt || die "lake.1 does not name $option of lake $c"
   done
 done
-for c in init feed ls inspect verify seal reclaim sim export; do lake $c --help; done >all.txt
+for c in init feed ls inspect verify doctor seal reclaim sim export; do lake $c --help; done >all.txt
 for option in $(tr -d '\\' <"$page" | grep -o -- '--[a-z][a-z-]*' | sort -u); do
   [ "$option" = --version ] || grep -q -e "$option\b" all.txt || die "lake.1 names $option, which is no option"
 done

@@ -39,15 +39,16 @@ static void expect_has(faultd *f, const char *method, const char *target, const 
 
 /* ---- races ---- */
 
-#define RACERS 16
-#define KEYS 20
+#define RACERS 24
+#define KEYS 40
 
 typedef struct race {
   faultd *f;
-  const char *target, *headers;
+  const char *method, *target, *headers;
   int written, taken;
   unsigned number;
   unsigned won[KEYS];
+  pthread_barrier_t *start; /* of each key: all ask at once */
 } race;
 
 static void *run_racer(void *arg) {
@@ -56,7 +57,8 @@ static void *run_racer(void *arg) {
     char target[128], body[32];
     snprintf(target, sizeof target, "%s-%u", r->target, i);
     snprintf(body, sizeof body, "racer %u", r->number);
-    faultd_answer a = faultd_ask(r->f, "PUT", target, r->headers, body);
+    pthread_barrier_wait(r->start);
+    faultd_answer a = faultd_ask(r->f, r->method, target, r->headers, body);
     if (a.status == r->written) r->won[i] = 1;
     else if (a.status != r->taken) r->won[i] = 1000; /* asserted by whoever joins */
     faultd_answer_free(&a);
@@ -65,18 +67,22 @@ static void *run_racer(void *arg) {
 }
 
 /* Exactly one of the racers is told that it created a key, and the key holds what that one wrote. */
-static void race_on(faultd *f, const char *target, const char *headers, int written, int taken) {
+static void race_on(faultd *f, const char *method, const char *target, const char *read_target, const char *headers,
+                    int written, int taken) {
   pthread_t threads[RACERS];
+  pthread_barrier_t start;
+  assert_int_equal(pthread_barrier_init(&start, NULL, RACERS), 0);
   race racers[RACERS];
   for (unsigned i = 0; i < RACERS; i++) {
-    racers[i] = (race){f, target, headers, written, taken, i, {0}};
+    racers[i] = (race){f, method, target, headers, written, taken, i, {0}, &start};
     assert_int_equal(pthread_create(&threads[i], NULL, run_racer, &racers[i]), 0);
   }
   for (unsigned i = 0; i < RACERS; i++) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&start);
   for (unsigned key = 0; key < KEYS; key++) {
     unsigned winners = 0;
     char name[128], body[32];
-    snprintf(name, sizeof name, "%s-%u", target, key);
+    snprintf(name, sizeof name, "%s-%u", read_target, key);
     for (unsigned i = 0; i < RACERS; i++) {
       winners += racers[i].won[key];
       if (racers[i].won[key]) snprintf(body, sizeof body, "racer %u", i);
@@ -89,9 +95,10 @@ static void race_on(faultd *f, const char *target, const char *headers, int writ
 static void one_winner(void **state) {
   (void)state;
   faultd *s3 = faultd_start("s3", NULL), *gcs = faultd_start("gcs", NULL), *azure = faultd_start("azure", NULL);
-  race_on(s3, "/b/race", ABSENT, 200, 412);
-  race_on(gcs, "/b/race", GENERATION_0, 200, 412);
-  race_on(azure, "/a/b/race", BLOCK_BLOB ABSENT, 201, 409);
+  race_on(s3, "PUT", "/b/race", "/b/race", ABSENT, 200, 412);
+  race_on(gcs, "PUT", "/b/race", "/b/race", GENERATION_0, 200, 412);
+  race_on(gcs, "POST", "/upload/storage/v1/b/b/o?uploadType=media&ifGenerationMatch=0&name=json", "/b/json", NULL, 200, 412);
+  race_on(azure, "PUT", "/a/b/race", "/a/b/race", BLOCK_BLOB ABSENT, 201, 409);
   /* The check can fail: where the condition is ignored there are more winners, and they are counted. */
   faultd_rule(s3, "ignore-condition count=all");
   assert_int_equal(ask(s3, "PUT", "/b/race-0", ABSENT, "late"), 200);
@@ -136,6 +143,7 @@ static void s3_objects(void **state) {
   assert_int_equal(ask(f, "PUT", "/b/empty", NULL, ""), 200);
   expect(f, "/b/empty", NULL, 200, "");
   expect(f, "/b/empty", "Range: bytes=0-0\r\n", 416, NULL);
+  expect(f, "/b/empty", "Range: bytes=-1\r\n", 416, NULL);
   faultd_stop(f);
 }
 
@@ -233,6 +241,38 @@ static void gcs_objects(void **state) {
   faultd_stop(f);
 }
 
+#define UPLOAD "/upload/storage/v1/b/b/o?uploadType="
+#define OBJECT "/storage/v1/b/b/o"
+
+/* The same objects by the JSON API. */
+static void gcs_json(void **state) {
+  (void)state;
+  faultd *f = faultd_start("gcs", "--page", "2", NULL);
+  const char *related = "--X\r\nContent-Type: application/json\r\n\r\n{}\r\n--X\r\nContent-Type: application/octet-stream\r\n\r\n"
+                        BODY "\r\n--X--\r\n";
+  const char *empty = "--X\r\nContent-Type: application/json\r\n\r\n{}\r\n--X\r\nContent-Type: a/b\r\n\r\n\r\n--X--\r\n";
+  const char *type = "Content-Type: multipart/related; boundary=X\r\n";
+  expect_has(f, "POST", UPLOAD "multipart&name=d%2Fk%2B&ifGenerationMatch=0", type, related, 200, "\"size\":\"10\"");
+  expect_has(f, "POST", UPLOAD "multipart&name=d%2Fk%2B&ifGenerationMatch=0", type, related, 412, "\"reason\":\"conditionNotMet\"");
+  expect_has(f, "POST", UPLOAD "multipart&name=empty&ifGenerationMatch=0", type, empty, 200, "\"size\":\"0\"");
+  expect_has(f, "POST", UPLOAD "multipart&name=x", type, BODY, 400, "\"reason\":\"invalid\"");
+  expect(f, "/b/d/k+", NULL, 200, BODY);
+  expect(f, OBJECT "/d%2Fk%2B?alt=media", NULL, 200, BODY);
+  expect(f, OBJECT "/d%2Fk%2B?alt=media", "Range: bytes=-3\r\n", 206, "789");
+  expect(f, OBJECT "/d%2Fk%2B?alt=media", "Range: bytes=10-\r\n", 416, NULL);
+  expect_has(f, "GET", OBJECT "/d%2Fk%2B", NULL, NULL, 200, "\"name\":\"d/k+\",\"size\":\"10\"");
+  expect_has(f, "GET", OBJECT "/none?alt=media", NULL, NULL, 404, "\"reason\":\"notFound\"");
+  assert_int_equal(ask(f, "POST", UPLOAD "media&name=z", NULL, BODY), 200);
+  expect_has(f, "GET", OBJECT, NULL, NULL, 200, "\"nextPageToken\":\"656d707479\"");
+  expect_has(f, "GET", OBJECT "?pageToken=656d707479", NULL, NULL, 200, "\"items\":[{\"kind\":\"storage#object\",\"name\":\"z\"");
+  expect_has(f, "GET", OBJECT "?prefix=d%2F", NULL, NULL, 200, "\"items\":[{\"kind\":\"storage#object\",\"name\":\"d/k+\"");
+  expect_has(f, "GET", OBJECT "?startOffset=empty", NULL, NULL, 200, "\"items\":[{\"kind\":\"storage#object\",\"name\":\"empty\"");
+  expect_has(f, "GET", "/storage/v1/b/b", NULL, NULL, 200, "\"versioning\":{\"enabled\":false}");
+  assert_int_equal(ask(f, "DELETE", OBJECT "/z", NULL, NULL), 204);
+  assert_int_equal(ask(f, "DELETE", OBJECT "/z", NULL, NULL), 404);
+  faultd_stop(f);
+}
+
 static void azure_blobs(void **state) {
   (void)state;
   faultd *f = faultd_start("azure", "--page", "2", NULL);
@@ -292,7 +332,7 @@ static void strangers_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_winner), cmocka_unit_test(s3_objects),  cmocka_unit_test(s3_listings), cmocka_unit_test(s3_uploads),
-      cmocka_unit_test(gcs_objects), cmocka_unit_test(azure_blobs), cmocka_unit_test(strangers_are_refused),
+      cmocka_unit_test(gcs_objects), cmocka_unit_test(gcs_json), cmocka_unit_test(azure_blobs), cmocka_unit_test(strangers_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void encode_tgb(bool zstd, lake_buffer *out) {
   lki_arena_free(&arena);
 }
 
-static void encode_namespace(bool typed, lake_buffer *out) {
+static void encode_namespace(bool typed, lki_store_mark mark, lake_buffer *out) {
   lake_namespace_options options = LAKE_NAMESPACE_OPTIONS_INIT;
   lake_tensor_spec specs[3] = {
       {"tokens", LAKE_U16, 1, {129}}, {"mask", LAKE_BOOL, 1, {128}}, {"weight", LAKE_F32, 0, {0}}};
@@ -147,6 +147,7 @@ static void encode_namespace(bool typed, lake_buffer *out) {
     options.note = "English text,\n\"packed\" \xe2\x80\x93 128 tokens";
   }
   need(lki_schema_new(env, &options, namespace_id, &schema, &err));
+  schema->store_mark = mark;
   need(lki_namespace_encode(schema, out, &err));
   lki_schema_free(schema);
 }
@@ -162,8 +163,10 @@ static void encode(const char *name, lake_buffer *out) {
   if (strcmp(name, "level2.segment") == 0) encode_segment(2, out);
   if (strcmp(name, "plain.tgb") == 0) encode_tgb(false, out);
   if (strcmp(name, "zstd.tgb") == 0) encode_tgb(true, out);
-  if (strcmp(name, "typed.namespace") == 0) encode_namespace(true, out);
-  if (strcmp(name, "raw.namespace") == 0) encode_namespace(false, out);
+  if (strcmp(name, "typed.namespace") == 0) encode_namespace(true, LKI_STORE_UNPROVEN, out);
+  if (strcmp(name, "raw.namespace") == 0) encode_namespace(false, LKI_STORE_UNPROVEN, out);
+  if (strcmp(name, "proven.namespace") == 0) encode_namespace(false, LKI_STORE_PROVEN, out);
+  if (strcmp(name, "forced.namespace") == 0) encode_namespace(true, LKI_STORE_FORCED, out);
   if (strcmp(name, "row.pin") == 0) need(lki_pin_encode(&pin, out, &err));
   if (strcmp(name, "version.hint") == 0) need(lki_hint_encode(1234567, out, &err));
   if (strcmp(name, "row.cursor") == 0) need(lki_buffer_append(out, text, strlen(text), &err));
@@ -171,7 +174,8 @@ static void encode(const char *name, lake_buffer *out) {
 
 static const char *const names[] = {"plain.manifest", "zstd.manifest", "level0.segment",  "level2.segment",
                                     "plain.tgb",      "zstd.tgb",      "typed.namespace", "raw.namespace",
-                                    "row.pin",        "version.hint",  "row.cursor"};
+                                    "row.pin",        "version.hint",  "row.cursor",      "proven.namespace",
+                                    "forced.namespace"};
 #define NAME_COUNT (sizeof names / sizeof names[0])
 
 static void read_file(const char *name, const char *suffix, lake_buffer *out) {
@@ -270,6 +274,7 @@ static void encode_random(int kind, lki_rng *rng, lake_buffer *out) {
     lki_segment_release(s);
   } else if (kind == 2) {
     lki_schema *schema = sample_schema(env, rng);
+    schema->store_mark = (lki_store_mark)lki_rng_below(rng, 3);
     need(lki_namespace_encode(schema, out, &err));
     lki_schema_free(schema);
   } else if (kind == 3) {

@@ -160,6 +160,8 @@ char *dump_schema(const lki_schema *schema) {
   }
   lki_json_add_u64(json, "slice_bytes", schema->slice_bytes);
   lki_json_add_string(json, "note", schema->note);
+  if (schema->store_mark != LKI_STORE_UNPROVEN)
+    lki_json_add_string(json, "store_check", schema->store_mark == LKI_STORE_PROVEN ? "passed" : "forced");
   return text_of(json);
 }
 

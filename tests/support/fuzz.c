@@ -1,4 +1,5 @@
 #include "support/fuzz.h"
+#include "base/env.h"
 #include "support/sample.h"
 #include "support/support.h"
 #include <dirent.h>
@@ -134,31 +135,69 @@ static size_t mutate(lki_rng *rng, const input *corpus, size_t count, uint8_t *d
   return bytes;
 }
 
-int fuzz_main(int argc, char **argv, const char *const *suffixes) {
-  input corpus[CORPUS_MAX];
-  const char *text = getenv("LAKE_FUZZ_COUNT");
-  unsigned long rounds = text != NULL ? strtoul(text, NULL, 10) : 20000;
+/* Mutations in rounds of this many, with a look at the clock in between. */
+#define ROUND_COUNT 1000
+
+/* $LAKE_FUZZ_SECONDS, a time budget, comes before $LAKE_FUZZ_COUNT. */
+static unsigned long run_mutations(const input *corpus, size_t count) {
+  const char *count_text = getenv("LAKE_FUZZ_COUNT"), *seconds_text = getenv("LAKE_FUZZ_SECONDS");
+  unsigned long wanted_count = count_text != NULL ? strtoul(count_text, NULL, 10) : 20000, done = 0;
+  uint64_t seconds = seconds_text != NULL ? strtoull(seconds_text, NULL, 10) : 0;
+  uint64_t end_ns = lki_now_ns(env) + seconds * 1000000000u;
+  lki_rng rng = {test_seed()};
+  uint8_t *data = malloc(INPUT_BYTES_MAX);
+  if (data == NULL) abort();
+  while (seconds > 0 ? lki_now_ns(env) < end_ns : done < wanted_count) {
+    for (unsigned i = 0; i < ROUND_COUNT && (seconds > 0 || done < wanted_count); i++, done++) {
+      const input *start = &corpus[lki_rng_below(&rng, count)];
+      memcpy(data, start->data, start->bytes);
+      run_one(data, mutate(&rng, corpus, count, data, start->bytes));
+    }
+  }
+  free(data);
+  return done;
+}
+
+static bool run_files(int argc, char **argv) {
   fuzz_env();
   for (int i = 1; i < argc; i++) {
     input in = read_input(argv[i]);
     run_one(in.data, in.bytes);
     free(in.data);
   }
-  if (argc > 1) return 0;
-  lki_rng rng = {test_seed()};
-  size_t count = read_corpus(suffixes, corpus);
-  fuzz_expect(count > 0, "no golden objects to begin with");
+  return argc > 1;
+}
+
+static int run_corpus(const input *corpus, size_t count) {
   for (size_t i = 0; i < count; i++) run_one(corpus[i].data, corpus[i].bytes);
-  uint8_t *data = malloc(INPUT_BYTES_MAX);
-  if (data == NULL) abort();
-  for (unsigned long i = 0; i < rounds; i++) {
-    const input *start = &corpus[lki_rng_below(&rng, count)];
-    memcpy(data, start->data, start->bytes);
-    run_one(data, mutate(&rng, corpus, count, data, start->bytes));
-  }
-  printf("%lu mutations of %zu objects\n", rounds, count);
-  free(data);
-  for (size_t i = 0; i < count; i++) free(corpus[i].data);
+  unsigned long done = run_mutations(corpus, count);
+  printf("%lu mutations of %zu inputs\n", done, count);
   lake_env_close(env);
   return 0;
+}
+
+int fuzz_main(int argc, char **argv, const char *const *suffixes) {
+  input corpus[CORPUS_MAX] = {{NULL, 0}};
+  if (run_files(argc, argv)) return 0;
+  size_t count = read_corpus(suffixes, corpus);
+  fuzz_expect(count > 0, "no golden objects to begin with");
+  int rc = run_corpus(corpus, count);
+  for (size_t i = 0; i < count; i++) free(corpus[i].data);
+  return rc;
+}
+
+int fuzz_main_texts(int argc, char **argv, const char *const *texts) {
+  input corpus[CORPUS_MAX] = {{NULL, 0}};
+  size_t count = 0;
+  if (run_files(argc, argv)) return 0;
+  for (; texts[count] != NULL; count++) {
+    fuzz_expect(count < CORPUS_MAX, "too many texts");
+    corpus[count].bytes = strlen(texts[count]);
+    corpus[count].data = malloc(corpus[count].bytes + 1);
+    if (corpus[count].data == NULL) abort();
+    memcpy(corpus[count].data, texts[count], corpus[count].bytes);
+  }
+  int rc = run_corpus(corpus, count);
+  for (size_t i = 0; i < count; i++) free(corpus[i].data);
+  return rc;
 }

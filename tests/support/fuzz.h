@@ -9,10 +9,12 @@
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* Runs the entry on each golden object whose name ends in one of suffixes (NULL-terminated), then on 20,000
- * mutations
- * ($LAKE_FUZZ_COUNT for another number). With file names as arguments: on these alone. */
+/* Runs the entry on each golden object whose name ends in one of suffixes (NULL-terminated), then on 20,000 mutations
+ * ($LAKE_FUZZ_COUNT for another number, $LAKE_FUZZ_SECONDS for as many as that time allows). With file names as
+ * arguments: on these alone. */
 int fuzz_main(int argc, char **argv, const char *const *suffixes);
+/* The same, beginning with these texts (NULL-terminated, none of them empty). */
+int fuzz_main_texts(int argc, char **argv, const char *const *texts);
 
 /* The environment of the run: every allocation is counted; more than 256 MiB at once ends the run. */
 lake_env *fuzz_env(void);

@@ -78,8 +78,11 @@ static lake_status hook_remove(void *self, const char *key, lake_deadline deadli
 
 static void hook_close(void *self) { free(self); }
 
-static const lake_store_ops hook_ops = {sizeof(lake_store_ops), "hook",    hook_get,  hook_put,   hook_put_if_absent,
-                                        hook_head,              hook_list, hook_remove, hook_close};
+static const lake_store_ops hook_ops = {
+    .size = sizeof(lake_store_ops), .scheme = "hook", .get = hook_get, .put = hook_put,
+    .put_if_absent = hook_put_if_absent, .head = hook_head, .list = hook_list, .remove = hook_remove,
+    .close = hook_close,
+};
 
 lake_store *hook_open(lake_env *env, lake_store *inner, hook_fn *fn, void *ctx) {
   hook *h = calloc(1, sizeof *h);

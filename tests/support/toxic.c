@@ -177,8 +177,11 @@ static lake_status toxic_remove(void *self, const char *key, lake_deadline deadl
 
 static void toxic_end(void *self) { (void)self; }
 
-static const lake_store_ops toxic_ops = {sizeof(lake_store_ops), "toxic",    toxic_get,    toxic_put, toxic_put_if_absent,
-                                         toxic_head,             toxic_list, toxic_remove, toxic_end};
+static const lake_store_ops toxic_ops = {
+    .size = sizeof(lake_store_ops), .scheme = "toxic", .get = toxic_get, .put = toxic_put,
+    .put_if_absent = toxic_put_if_absent, .head = toxic_head, .list = toxic_list,
+    .remove = toxic_remove, .close = toxic_end,
+};
 
 toxic *toxic_open(lake_env *env, toxic_fn *fn, void *ctx) {
   toxic *t = calloc(1, sizeof *t);

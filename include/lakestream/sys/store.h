@@ -40,6 +40,9 @@ typedef struct lake_object_info {
 /* Called once per key in ascending byte order; return false to stop the listing early. key is borrowed. */
 typedef bool lake_list_fn(void *ctx, const char *key, uint64_t object_bytes);
 
+/* Called once per unfinished upload; return false to stop. key and upload_id are borrowed. */
+typedef bool lake_upload_fn(void *ctx, const char *key, const char *upload_id);
+
 /* Contract, for every member: blocking until done or the deadline; callable from any thread at once; on failure
  * outputs are untouched and `err` says what failed on which key. Statuses beyond those listed: UNAVAILABLE
  * (transient), DENIED, TIMEOUT, NOMEM, UNSUPPORTED. */
@@ -75,6 +78,21 @@ typedef struct lake_store_ops {
 
   /* Release self. Never fails. */
   void (*close)(void *self);
+
+  /* What follows may be NULL, or beyond `size` in a table that was compiled earlier. */
+
+  /* Uploads of keys with this prefix that were begun and neither finished nor given up, in any order. NULL: the store
+   * has none, or removes them by itself. */
+  lake_status (*list_uploads)(void *self, const char *prefix, lake_upload_fn *fn, void *ctx, lake_deadline deadline,
+                              lake_error *err);
+
+  /* Give such an upload up, and what it has stored. OK also when it is gone. The object of that key is not touched. */
+  lake_status (*abort_upload)(void *self, const char *key, const char *upload_id, lake_deadline deadline,
+                              lake_error *err);
+
+  /* Look for settings of the store that spoil this contract, such as versioned names. UNSUPPORTED: there are some, and
+   * what to do. What may not be asked counts as right. */
+  lake_status (*check)(void *self, lake_deadline deadline, lake_error *err);
 } lake_store_ops;
 
 #ifdef __cplusplus

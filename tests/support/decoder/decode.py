@@ -320,10 +320,12 @@ def namespace(doc):
     need(mesh["d"] * mesh["c"] <= 65536 and len(tensors) <= 64 and at <= SLICE_MAX, "limits")
     need(len({t["name"] for t in tensors}) == len(tensors) and (tensors or rows == 1), "tensors")
     need(len(doc["note"].encode()) <= 1024, "note")
+    check = doc.get("store_check")
+    checked = {"store_check": check} if check in ("passed", "forced") else {}
     return {"object": "namespace", "uuid": id_text(id_bytes(doc["uuid"])), "mesh": mesh, "rows_per_slice": rows,
             "codec": doc["codec"], "tail_max": integer(doc["tail_max"], 1, 8192),
             "version_block": integer(doc["version_block"], 1, 1 << 20), "tensors": tensors,
-            "slice_bytes": str(at), "note": doc["note"]}
+            "slice_bytes": str(at), "note": doc["note"], **checked}
 
 
 def pin(doc):

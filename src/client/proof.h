@@ -1,0 +1,53 @@
+/* Whether a store keeps what the commit protocol rests on: a name is created once and by one, also in a race and over
+ * two connections; ranges are those asked for; a listing shows what was written and not what was removed. A store that
+ * says it does and does not (conditions ignored or turned round, copies that differ) loses data without an error, so it
+ * is asked before anything is entrusted to it. Everything is written below doctor/<random>/ and removed again. */
+#ifndef LKI_CLIENT_PROOF_H
+#define LKI_CLIENT_PROOF_H
+
+#include "store/store.h"
+
+#define LKI_PROOF_PREFIX "doctor/"
+#define LKI_PROOF_CHECKS_MAX 8
+
+typedef struct lki_proof_options {
+  uint32_t thread_count; /* racers; at most 64 */
+  uint32_t key_count;    /* names they race for */
+  uint32_t list_count;   /* objects of the listing; more than 1,000 take several pages on a real store */
+  uint32_t probe_count;  /* small requests that are timed; 0: speed is not measured */
+  uint32_t bulk_bytes;   /* of an object for the estimate of bandwidth */
+  uint64_t step_ms;      /* longest wait of one step; 0: only the deadline bounds it */
+  bool (*stop)(void *ctx); /* asked between requests of the caller's thread: clean up and return CANCELED; NULL: never */
+  void *ctx;
+} lki_proof_options;
+
+extern const lki_proof_options lki_proof_full;  /* what `lake doctor` does */
+extern const lki_proof_options lki_proof_short; /* what a namespace asks for by itself: a second or two */
+
+typedef enum lki_proof_result { LKI_PROOF_OK, LKI_PROOF_FAILED, LKI_PROOF_SKIPPED } lki_proof_result;
+
+typedef struct lki_proof_check {
+  const char *name; /* "bucket", "create", "race", "read", "list", "remove", "speed" */
+  lki_proof_result result;
+  char text[500];   /* what was seen, one line */
+} lki_proof_check;
+
+typedef struct lki_proof_report {
+  lki_proof_check checks[LKI_PROOF_CHECKS_MAX];
+  uint32_t check_count;
+  uint64_t get_ns, put_ns;                 /* medians of small requests; 0: not measured */
+  uint64_t get_bytes_per_s, put_bytes_per_s; /* of several streams at once; 0: not measured */
+  char prefix[40];     /* what all keys began with, '/' at the end */
+  uint64_t left_count; /* objects that could not be removed again */
+} lki_proof_report;
+
+/* Asks the store through both handles (they may be the same one; two connections prove more). report: filled also on
+ * failure, as far as it came. UNSUPPORTED: the store answers but does not keep its promises; the text says which and
+ * what to do. Any other failure says nothing about them: UNAVAILABLE, DENIED, TIMEOUT, NOMEM, CANCELED. Blocks. */
+lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_options *options, lki_proof_report *report,
+                            lake_deadline deadline, lake_error *err);
+
+/* Whether the store of a canonical URL has to prove itself: it is a service that somebody else runs. */
+bool lki_proof_wanted(const char *url);
+
+#endif

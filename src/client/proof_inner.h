@@ -1,0 +1,51 @@
+/* What the files of the proof share. One lki_proof is used by the caller's thread; the threads it starts use only what
+ * does not change meanwhile, and each its own results. */
+#ifndef LKI_CLIENT_PROOF_INNER_H
+#define LKI_CLIENT_PROOF_INNER_H
+
+#include "base/buffer.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "client/proof.h"
+
+#define LKI_PROOF_KEY_BYTES 64
+#define LKI_PROOF_BODY_BYTES 96
+#define LKI_PROOF_THREADS_MAX 64
+
+/* The objects of each step are numbered, so that all can be removed again without a listing, which is what is on trial. */
+typedef enum lki_proof_kind { LKI_PROOF_ONCE, LKI_PROOF_RACE, LKI_PROOF_READ, LKI_PROOF_LIST, LKI_PROOF_PROBE, LKI_PROOF_BULK, LKI_PROOF_KINDS } lki_proof_kind;
+
+typedef struct lki_proof {
+  lake_env *env;
+  lake_store *stores[2];
+  const lki_proof_options *options;
+  lki_proof_report *report;
+  lake_deadline deadline; /* of the whole */
+  lake_deadline step;     /* of the step that runs */
+  uint64_t nonce;
+  uint32_t written[LKI_PROOF_KINDS]; /* numbers below it may be there */
+  char said[400];         /* what the step that runs has to say */
+} lki_proof;
+
+void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]);
+/* A body that tells who wrote it. */
+lake_bytes lki_proof_body(const lki_proof *p, uint32_t who, uint32_t i, char body[LKI_PROOF_BODY_BYTES]);
+/* The whole object into a fixed buffer of `room` bytes. */
+lake_status lki_proof_read(lake_store *store, const char *key, void *dst, size_t room, size_t *bytes,
+                           lake_deadline deadline, lake_error *err);
+/* Calls fn for 0 .. count-1 from a few threads, over both stores by turns; the first failure ends it and is returned. */
+typedef lake_status lki_proof_each_fn(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err);
+lake_status lki_proof_each(lki_proof *p, uint32_t count, uint32_t thread_count, lki_proof_each_fn *fn, void *ctx,
+                           lake_error *err);
+/* "the store answers but …": a failure of the store's promises. */
+#define lki_proof_refute(err, ...) lki_fail((err), LAKE_UNSUPPORTED, __VA_ARGS__)
+
+/* The steps. OK: kept. UNSUPPORTED: refuted, err says how. Else: it could not be found out. */
+lake_status lki_proof_create(lki_proof *p, lake_error *err);
+lake_status lki_proof_race(lki_proof *p, lake_error *err);
+lake_status lki_proof_ranges(lki_proof *p, lake_error *err);
+lake_status lki_proof_listing(lki_proof *p, lake_error *err);
+lake_status lki_proof_removal(lki_proof *p, lake_error *err);
+lake_status lki_proof_speed(lki_proof *p, lake_error *err);
+
+#endif
