@@ -18,6 +18,7 @@ typedef struct lki_arena {
   lake_env *env;
   struct lki_arena_block *blocks;
   size_t used_bytes; /* in all */
+  bool failed;       /* an allocation has failed: for those who build a lot and ask once at the end */
 } lki_arena;
 
 void lki_arena_init(lki_arena *arena, lake_env *env);
@@ -25,5 +26,6 @@ void *lki_arena_alloc(lki_arena *arena, size_t bytes); /* 16-byte aligned, zeroe
 void *lki_arena_copy(lki_arena *arena, const void *data, size_t bytes);
 char *lki_arena_strndup(lki_arena *arena, const char *text, size_t bytes);
 void lki_arena_free(lki_arena *arena);
+void lki_arena_wipe_free(lki_arena *arena); /* for what holds secrets: nothing of it stays in memory */
 
 #endif

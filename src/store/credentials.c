@@ -9,7 +9,6 @@
 #include "store/credentials.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "store/digest.h"
 #include "store/source.h"
 #include <assert.h>
 #include <stdio.h>
@@ -67,18 +66,10 @@ lake_status lki_credentials_open(lake_env *env, const lki_settings *settings, lk
   return LAKE_OK;
 }
 
-static void wipe_text(const char *text) {
-  if (text != NULL) lki_wipe((char *)(uintptr_t)text, strlen(text));
-}
-
 static void held_free(held *h) {
   if (h == NULL) return;
   lake_env *env = h->arena.env;
-  wipe_text(h->credentials.secret);
-  wipe_text(h->credentials.session);
-  wipe_text(h->credentials.bearer);
-  wipe_text(h->credentials.sas);
-  lki_arena_free(&h->arena);
+  lki_arena_wipe_free(&h->arena);
   lki_free(env, h);
 }
 
@@ -137,6 +128,8 @@ static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_dead
   }
   for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++)
     s = source->ask(&asking, err);
+  /* For want of memory a source may look as if it were not there. */
+  if (h->arena.failed) s = lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   if (s == LAKE_OK) h->credentials = asking.found;
   return s == LAKE_NOTFOUND ? nothing_found(chain, had, err) : s;
 }

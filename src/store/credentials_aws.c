@@ -30,7 +30,7 @@ lake_status lki_aws_profile(lki_asking *asking, const char *name, const char **o
 
 /* ---- environment ---- */
 
-static lake_status ask_environment(lki_asking *asking, lake_error *err) {
+lake_status lki_aws_environment(lki_asking *asking, lake_error *err) {
   if (asking->settings->profile_in_url)
     return LAKE_NOTFOUND; /* somebody asked for that profile, not for these */
   const char *key_id = lki_variable("AWS_ACCESS_KEY_ID"), *secret = lki_variable("AWS_SECRET_ACCESS_KEY");
@@ -145,11 +145,7 @@ static lake_status ask_command(lki_asking *asking, lake_error *err) {
 /* ---- what a profile may ask for and we cannot do: said, rather than passed over in favour of somebody
  * else's keys ---- */
 
-static lake_status unsupported(lki_asking *asking, const char *name, lake_error *err) {
-  const char *value = NULL;
-  lake_status s = lki_aws_profile(asking, name, &value, err);
-  if (s != LAKE_OK) return s;
-  if (value == NULL) return LAKE_NOTFOUND;
+lake_status lki_aws_unsupported(lki_asking *asking, const char *name, lake_error *err) {
   return lki_fail(err, LAKE_UNSUPPORTED,
                   "profile %.60s: %s is left to AWS's own tool; name a profile that has credential_process = "
                   "aws configure "
@@ -157,24 +153,29 @@ static lake_status unsupported(lki_asking *asking, const char *name, lake_error 
                   asking->settings->profile, name, asking->settings->profile);
 }
 
-static lake_status ask_role(lki_asking *asking, lake_error *err) {
-  const char *token_file = NULL;
-  lake_status s = lki_aws_profile(asking, "web_identity_token_file", &token_file, err);
-  if (s != LAKE_OK) return s;
-  return token_file != NULL ? LAKE_NOTFOUND : unsupported(asking, "role_arn", err);
-}
-
 static lake_status ask_sso(lki_asking *asking, lake_error *err) {
   static const char *const names[] = {"sso_session", "sso_start_url", "login_session"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *value = NULL;
+    lake_status s = lki_aws_profile(asking, names[i], &value, err);
+    if (s != LAKE_OK) return s;
+    if (value != NULL) return lki_aws_unsupported(asking, names[i], err);
+  }
+  return LAKE_NOTFOUND;
+}
+
+lake_status lki_aws_keys_of_profile(lki_asking *asking, lake_error *err) {
+  static lki_source_fn *const sources[] = {ask_credentials_file, ask_config_file, ask_command,
+                                           lki_aws_web_identity, ask_sso};
   lake_status s = LAKE_NOTFOUND;
-  for (size_t i = 0; s == LAKE_NOTFOUND && i < sizeof names / sizeof names[0]; i++)
-    s = unsupported(asking, names[i], err);
+  for (size_t i = 0; s == LAKE_NOTFOUND && i < sizeof sources / sizeof sources[0]; i++)
+    s = sources[i](asking, err);
   return s;
 }
 
 const lki_source lki_sources_s3[] = {
-    {"AWS_ACCESS_KEY_ID", ask_environment},
-    {"role_arn", ask_role}, /* before the keys beside it, which are those of another */
+    {"AWS_ACCESS_KEY_ID", lki_aws_environment},
+    {"role_arn", lki_aws_role}, /* before the keys beside it, which are those of another */
     {"the credentials file", ask_credentials_file},
     {"the config file", ask_config_file},
     {"credential_process", ask_command},

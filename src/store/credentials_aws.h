@@ -13,6 +13,13 @@ lake_status lki_aws_profile(lki_asking *asking, const char *name, const char **o
 lake_status lki_aws_take_json(lki_asking *asking, const char *who, const lki_json *json, int64_t now_s,
                               lake_error *err);
 
+/* UNSUPPORTED: what is left to AWS's own tool, and how to use it. */
+lake_status lki_aws_unsupported(lki_asking *asking, const char *name, lake_error *err);
+/* The sources of a profile that need no other: keys in files, its command, its web identity. */
+lake_status lki_aws_keys_of_profile(lki_asking *asking, lake_error *err);
+
+lake_status lki_aws_environment(lki_asking *asking, lake_error *err);
+lake_status lki_aws_role(lki_asking *asking, lake_error *err);
 lake_status lki_aws_web_identity(lki_asking *asking, lake_error *err);
 lake_status lki_aws_container(lki_asking *asking, lake_error *err);
 lake_status lki_aws_machine(lki_asking *asking, lake_error *err);

@@ -3,120 +3,14 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "store/credentials_aws.h"
-#include "store/digest.h"
 #include <string.h>
 #include <strings.h>
 
-#define STS_MS 20000
 #define CONTAINER_MS 5000
 #define MACHINE_MS 1000 /* it is next door, or it is not there */
 
 static lake_status out_of_memory(lake_error *err) {
   return lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
-}
-
-/* ---- web identity ---- */
-
-typedef struct identity {
-  const char *token_file, *role, *session_name;
-  const char *who;
-} identity;
-
-/* A variable, unless the URL names a profile; else the profile's value. */
-static lake_status setting(lki_asking *asking, const char *variable, const char *name, const char **out,
-                           lake_error *err) {
-  const char *value = asking->settings->profile_in_url ? NULL : lki_variable(variable);
-  if (value == NULL) return lki_aws_profile(asking, name, out, err);
-  *out = lki_keep(asking, value);
-  return *out != NULL ? LAKE_OK : out_of_memory(err);
-}
-
-static lake_status find_identity(lki_asking *asking, identity *id, lake_error *err) {
-  lake_status s =
-      setting(asking, "AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file", &id->token_file, err);
-  if (s == LAKE_OK && id->token_file == NULL) return LAKE_NOTFOUND;
-  if (s == LAKE_OK) s = setting(asking, "AWS_ROLE_ARN", "role_arn", &id->role, err);
-  if (s == LAKE_OK) s = setting(asking, "AWS_ROLE_SESSION_NAME", "role_session_name", &id->session_name, err);
-  if (s != LAKE_OK) return s;
-  if (id->role == NULL)
-    return lki_fail(err, LAKE_INVALID, "web identity: a token file is named, but no role: set AWS_ROLE_ARN");
-  if (id->session_name == NULL) id->session_name = "lakestream";
-  id->who = lki_arena_format(asking->arena, "web identity for %.200s", id->role);
-  return id->who != NULL ? LAKE_OK : out_of_memory(err);
-}
-
-static lake_status sts_url(lki_asking *asking, const char **out, lake_error *err) {
-  static const char *const variables[] = {"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"};
-  const char *region = asking->settings->region;
-  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-    const char *value = lki_variable(variables[i]), *endpoint = NULL;
-    if (value == NULL) continue;
-    lake_status s = lki_check_endpoint(asking->arena, variables[i], value, true, &endpoint, err);
-    if (s == LAKE_OK) *out = lki_arena_format(asking->arena, "%s/", endpoint);
-    return s == LAKE_OK && *out == NULL ? out_of_memory(err) : s;
-  }
-  *out = lki_arena_format(asking->arena, "https://sts.%s.amazonaws.com%s/", region,
-                          strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
-  return *out != NULL ? LAKE_OK : out_of_memory(err);
-}
-
-/* The text of one element, into the arena. Keys and times need no entities, and nothing is believed that has
- * some. */
-static const char *element(lki_asking *asking, const char *xml, const char *name) {
-  const char *open = lki_arena_format(asking->arena, "<%s>", name);
-  const char *at = open != NULL ? strstr(xml, open) : NULL;
-  if (at == NULL) return NULL;
-  at += strlen(open);
-  const char *end = strchr(at, '<');
-  if (end == NULL || end[1] != '/' || memchr(at, '&', (size_t)(end - at)) != NULL) return NULL;
-  return lki_arena_strndup(asking->arena, at, (size_t)(end - at));
-}
-
-static lake_status take_sts(lki_asking *asking, const char *who, lki_token_reply *reply, lake_error *err) {
-  int64_t expires_s = 0;
-  if (reply->status != 200) return lki_token_refused(who, reply, err);
-  lake_status s = lki_buffer_append(&reply->body, "", 1, err); /* terminated */
-  if (s != LAKE_OK) return s;
-  const char *xml = (const char *)reply->body.data;
-  const char *expires = element(asking, xml, "Expiration");
-  asking->found.key_id = element(asking, xml, "AccessKeyId");
-  asking->found.secret = element(asking, xml, "SecretAccessKey");
-  asking->found.session = element(asking, xml, "SessionToken");
-  if (asking->found.key_id == NULL || asking->found.secret == NULL || asking->found.session == NULL ||
-      expires == NULL || !lki_parse_time(expires, &expires_s))
-    return lki_fail(err, LAKE_UNAVAILABLE, "%s: the reply holds no credentials", who);
-  asking->found.expires_wall_ns = lki_expires_wall_ns(asking->env, expires_s, reply->date_s);
-  return lki_source_done(asking, who, err);
-}
-
-lake_status lki_aws_web_identity(lki_asking *asking, lake_error *err) {
-  static const lki_http_header headers[] = {{"Content-Type", "application/x-www-form-urlencoded"}};
-  identity id = {0};
-  const char *token = NULL;
-  lki_token_reply reply;
-  lki_token_request request = {.method = "POST", .headers = headers, .header_count = 1, .timeout_ms = STS_MS};
-  lake_buffer form;
-  lki_buffer_init(&form, asking->env, 4 * LKI_TOKEN_BYTES_MAX);
-  lake_status s = find_identity(asking, &id, err);
-  if (s == LAKE_OK) s = lki_secret_file(asking, id.who, id.token_file, &token, err);
-  if (s == LAKE_OK) s = sts_url(asking, &request.url, err);
-  if (s == LAKE_OK) s = lki_form_add(&form, asking->arena, "Action", "AssumeRoleWithWebIdentity", err);
-  if (s == LAKE_OK) s = lki_form_add(&form, asking->arena, "Version", "2011-06-15", err);
-  if (s == LAKE_OK) s = lki_form_add(&form, asking->arena, "RoleArn", id.role, err);
-  if (s == LAKE_OK) s = lki_form_add(&form, asking->arena, "RoleSessionName", id.session_name, err);
-  if (s == LAKE_OK) s = lki_form_add(&form, asking->arena, "WebIdentityToken", token, err);
-  if (s == LAKE_OK) {
-    request.who = id.who;
-    request.body = (const char *)form.data;
-    s = lki_token_ask(asking, &request, &reply, err);
-    if (s == LAKE_OK) {
-      s = take_sts(asking, id.who, &reply, err);
-      lki_token_reply_free(&reply);
-    }
-  }
-  if (form.data != NULL) lki_wipe(form.data, form.bytes);
-  lki_buffer_free(&form);
-  return s;
 }
 
 /* ---- what containers and machines answer ---- */

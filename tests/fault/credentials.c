@@ -81,8 +81,19 @@ static void test_s3_sessions(void **state) {
 static void test_s3_unsupported(void **state) {
   (void)state;
   write_home(".aws/credentials", "[default]\naws_access_key_id = sid\naws_secret_access_key = hush-s\n");
-  write_home(".aws/config", "[default]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n");
-  refuse_chain("s3://bucket", LAKE_UNSUPPORTED, "role_arn is left to AWS's own tool");
+  write_home(".aws/config", "[default]\nrole_arn = arn:1\n");
+  refuse_chain("s3://bucket", LAKE_INVALID, "one of source_profile and credential_source");
+  write_home(".aws/config",
+             "[default]\nrole_arn = arn:1\nsource_profile = a\ncredential_source = Environment\n");
+  refuse_chain("s3://bucket", LAKE_INVALID, "one of source_profile and credential_source");
+  write_home(".aws/config", "[default]\nrole_arn = arn:1\nsource_profile = default\nmfa_serial = 7\n");
+  refuse_chain("s3://bucket", LAKE_UNSUPPORTED, "mfa_serial is left to AWS's own tool");
+  write_home(".aws/config",
+             "[default]\nrole_arn = arn:1\nsource_profile = b\n[profile b]\nrole_arn = arn:2\n");
+  refuse_chain("s3://bucket", LAKE_UNSUPPORTED, "a source_profile with a role of its own");
+  write_home(".aws/config", "[default]\nrole_arn = arn:1\nsource_profile = b\n[profile b]\nregion = x\n");
+  refuse_chain("s3://bucket", LAKE_DENIED,
+               "role arn:1 of profile default: its source_profile \"b\" has no keys");
   write_home(".aws/config", "[profile sso]\nsso_session = mine\n");
   refuse_chain("s3://bucket?profile=sso", LAKE_UNSUPPORTED, "export-credentials --profile sso");
 }

@@ -133,8 +133,10 @@ static void test_web_identity(void **state) {
   assert_none(a, LAKE_DENIED, "the same ones again");
   assert_true(asked(r, "&WebIdentityToken=hush.two"));
   put(a);
-  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush&amp;</SecretAccessKey></x>";
+  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush</SecretAccessKey></x>";
   refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "the reply holds no credentials");
+  r->body = "<x><AccessKeyId>wid</AccessKeyId><SecretAccessKey>hush</Secret";
+  refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "web identity for arn:aws:iam::1:role/train");
   r->status = 400;
   r->body = "<ErrorResponse><Error><Code>ExpiredTokenException</Code><Message>hush</Message></Error></"
             "ErrorResponse>";
@@ -160,6 +162,61 @@ static void test_web_identity_of_profile(void **state) {
   write_home(".aws/config", config);
   assert_source("s3://bucket?profile=k8s", "wid", "hush-w", "web identity for arn:1");
   assert_true(asked(r, "RoleSessionName=job-7"));
+}
+
+/* ---- AWS: roles ---- */
+
+static void assert_role(rule *r, const char *config, const char *key_id, const char *region) {
+  char part[200], when[40];
+  time_t now = (time_t)(lki_wall_ns(t.env) / 1000000000u);
+  struct tm tm;
+  write_home(".aws/config", config);
+  assert_source("s3://bucket", "wid", "hush-w", "role arn:aws:iam::1:role/x of profile default");
+  strftime(when, sizeof when, "%Y%m%d", gmtime_r(&now, &tm));
+  snprintf(
+      part, sizeof part,
+      "AWS4-HMAC-SHA256 Credential=%s/%s/%s/sts/aws4_request, SignedHeaders=content-type;host;x-amz-date",
+      key_id, when, region);
+  assert_true(asked(r, part));
+}
+
+static void test_role(void **state) {
+  (void)state;
+  rule *r = on("POST", "/", 200, STS_REPLY);
+  setenv("AWS_ENDPOINT_URL_STS", server_url(""), 1);
+  write_home(".aws/credentials", "[base]\naws_access_key_id = bid\naws_secret_access_key = hush-b\n"
+                                 "[default]\naws_access_key_id = did\naws_secret_access_key = hush-d\n");
+  assert_role(r,
+              "[default]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = base\nregion = "
+              "eu-west-1\nexternal_id = e/1\n"
+              "duration_seconds = 900\nrole_session_name = me\n",
+              "bid", "eu-west-1");
+  assert_string_equal(r->asked,
+                      "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fx"
+                      "&RoleSessionName=me&ExternalId=e%2F1&DurationSeconds=900");
+  /* A profile may be its own source. */
+  assert_role(r, "[default]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n", "did",
+              "us-east-1");
+  assert_string_equal(r->asked,
+                      "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fx"
+                      "&RoleSessionName=lakestream");
+  write_home(".aws/config", "[default]\nrole_arn = arn:aws:iam::1:role/x\ncredential_source = Environment\n");
+  refuse_chain("s3://bucket", LAKE_DENIED, "credential_source \"Environment\" has no keys");
+  /* Keys from a container take on the role, with their session. */
+  setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", server_url("/c"), 1);
+  on("GET", "/c", 200, KEYS);
+  assert_role(r, "[default]\nrole_arn = arn:aws:iam::1:role/x\ncredential_source = EcsContainer\n", "mid",
+              "us-east-1");
+  assert_true(asked(r, "x-amz-security-token: hush-t\r\n"));
+  r->status = 403;
+  r->body = "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>";
+  refuse_chain("s3://bucket", LAKE_DENIED,
+               "role arn:aws:iam::1:role/x of profile default: refused with status 403, AccessDenied");
+  unsigned before = r->count;
+  r->headers = "Date: Sat, 01 Jan 2050 00:00:00 GMT\r\n"; /* our clock is off: once more, by theirs */
+  refuse_chain("s3://bucket", LAKE_DENIED, "refused with status 403, AccessDenied");
+  assert_int_equal(r->count, before + 2);
+  assert_true(asked(r, "x-amz-date: 20500101T000000Z\r\n"));
 }
 
 /* ---- Google ---- */
@@ -404,17 +461,12 @@ static void test_azure_machine(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      credentials_test(test_imds),
-      credentials_test(test_container),
-      credentials_test(test_web_identity),
-      credentials_test(test_web_identity_of_profile),
-      credentials_test(test_service_account),
-      credentials_test(test_token_life),
-      credentials_test(test_assertion_clock),
-      credentials_test(test_user_file),
-      credentials_test(test_google_machine),
-      credentials_test(test_client_secret),
-      credentials_test(test_federated),
+      credentials_test(test_imds),          credentials_test(test_container),
+      credentials_test(test_web_identity),  credentials_test(test_web_identity_of_profile),
+      credentials_test(test_role),          credentials_test(test_service_account),
+      credentials_test(test_token_life),    credentials_test(test_assertion_clock),
+      credentials_test(test_user_file),     credentials_test(test_google_machine),
+      credentials_test(test_client_secret), credentials_test(test_federated),
       credentials_test(test_azure_machine),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,11 @@ static void test_dead_connections(void **state) {
     assert_ok(t.status, &t.err);
     assert_memory_equal(t.data, "ok", 2);
   }
+  /* A body goes out again from its beginning. */
+  run(f, &t, "PUT", "/once", (lki_http_request){.body = {"abc", 3}});
+  assert_ok(t.status, &t.err);
+  assert_int_equal(f->last_body_bytes, 3);
+  assert_memory_equal(f->last_body, "abc", 3);
   unsigned before = peer_request_count(f->peer);
   run(f, &t, "PUT", "/drop", (lki_http_request){.body = {"abc", 3}, .fresh = true});
   assert_status(t.status, LAKE_UNAVAILABLE, &t.err);
