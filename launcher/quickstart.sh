@@ -64,7 +64,7 @@ gateway=no
 case $store in
 file) ;;
 s3)
-  if [ -n "${AWS_ENDPOINT_URL:-}" ]; then store=s3://lakestream-demo; else gateway=yes; fi
+  if [ -n "${AWS_ENDPOINT_URL_S3:-}${AWS_ENDPOINT_URL:-}" ]; then store=s3://lakestream-demo; else gateway=yes; fi
   ;;
 s3://?*) ;;
 *) misuse "--store $store is not known; it can be: file, s3, s3://BUCKET/PREFIX" ;;
@@ -178,7 +178,8 @@ start_gateway() {
   endpoint=$(LAKE_SERVER_OWNER=$$ bash "$root/tests/servers/rgw.sh" start "$dir/gateway") ||
     die "there is no gateway; give --store file, or s3://BUCKET/PREFIX for a store that you have"
   . "$dir/gateway/env"
-  unset AWS_PROFILE AWS_SESSION_TOKEN
+  unset AWS_ENDPOINT_URL_S3 AWS_IGNORE_CONFIGURED_ENDPOINT_URLS AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN \
+    AWS_REQUEST_PAYER AWS_USE_DUALSTACK_ENDPOINT AWS_USE_FIPS_ENDPOINT
   export AWS_ENDPOINT_URL="$endpoint" AWS_REGION=us-east-1
   export AWS_ACCESS_KEY_ID="$LAKE_TEST_S3_KEY_ID" AWS_SECRET_ACCESS_KEY="$LAKE_TEST_S3_SECRET"
   url=$LAKE_TEST_S3_URL/demo
@@ -189,7 +190,7 @@ yes,*) start_gateway ;;
 no,file) url=file:$dir/store ;;
 *)
   url=${store%/}/demo-$(date +%Y%m%d-%H%M%S)-$$
-  echo "batches go to $url${AWS_ENDPOINT_URL:+ at $AWS_ENDPOINT_URL}, and stay there"
+  echo "batches go to $url, and stay there; lake doctor $url tells whose store that is"
   ;;
 esac
 "$bin/lake" init --mesh 2x2 --rows 4 --text-seq-len 256 "$url"
