@@ -7,7 +7,8 @@
  * server: source DIR/env of `bash tests/servers/rgw.sh start DIR`. PUTs also over https, where payloads are
  * not signed. latency  100 KB GETs from the fault server, which waits 20 ms before each reply: 64 in flight
  * against one. memory   1,000 reads of 10 MB, all submitted at once, under a budget of 64 MB: the peak above
- * what was there before. LAKE_BENCH_ROUNDS (9), LAKE_BENCH_PARALLEL (8) */
+ * what was there before. LAKE_BENCH_ROUNDS (9), LAKE_BENCH_PARALLEL (8), LAKE_BENCH_LOAD (part of the name of a load against a server: others
+ * are left out) */
 #include "base/buffer.h"
 #include "base/env.h"
 #include "store/sign.h"
@@ -137,6 +138,7 @@ static void run_bare(worker *w) {
 
 static void *work(void *arg) {
   worker *w = arg;
+  pthread_setname_np(pthread_self(), w->store != NULL ? "ours" : "bare"); /* for perf */
   while (atomic_fetch_add(w->next, 1) < w->load->count) {
     if (w->store != NULL)
       run_ours(w);
@@ -212,7 +214,7 @@ static void open_bare(worker *w, const target *t) {
   curl_easy_setopt(w->easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(w->easy, CURLOPT_URL, w->url);
   curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
-  curl_easy_setopt(w->easy, CURLOPT_BUFFERSIZE, 512L * 1024);
+  curl_easy_setopt(w->easy, CURLOPT_BUFFERSIZE, 128L * 1024);
   curl_easy_setopt(w->easy, CURLOPT_UPLOAD_BUFFERSIZE, 1024L * 1024);
   curl_easy_setopt(w->easy, CURLOPT_WRITEFUNCTION, bare_write);
   curl_easy_setopt(w->easy, CURLOPT_WRITEDATA, w);
@@ -227,6 +229,8 @@ static void open_bare(worker *w, const target *t) {
 /* ---- against a bare loop ---- */
 
 static void compare_load(const load *l, const target *t, lake_store *store) {
+  const char *only = getenv("LAKE_BENCH_LOAD");
+  if (only != NULL && strstr(l->name, only) == NULL) return;
   unsigned parallel = number_from_env("LAKE_BENCH_PARALLEL", 8, PARALLEL_MAX);
   unsigned rounds = number_from_env("LAKE_BENCH_ROUNDS", 9, ROUNDS_MAX);
   worker ours[PARALLEL_MAX] = {0}, bare[PARALLEL_MAX] = {0};
