@@ -93,7 +93,9 @@ typedef struct lake_namespace_info {
  *  @param out the opened namespace, set last; NULL if it is not wanted.
  *  Ownership: the caller closes *out with lake_namespace_close(). options are copied.
  *  Blocks: until the store answered or the deadline. Threads: any. MPI: local; call it on one rank.
- *  Errors: EXISTS (there is one), INVALID, UNAVAILABLE, DENIED, TIMEOUT, NOMEM.
+ *  Errors: EXISTS (there is one), INVALID, UNAVAILABLE, DENIED, TIMEOUT, NOMEM. UNCERTAIN: at the deadline it was not
+ *  known whether this call created it. Call again; EXISTS then may speak of that very namespace, which has no owner: as
+ *  after any EXISTS, open it and compare lake_namespace_info_get() with what was wanted.
  */
 LAKE_API lake_status lake_namespace_create(lake_env *env, const char *url, const lake_namespace_options *options,
                                            lake_deadline deadline, lake_namespace **out, lake_error *err);
@@ -183,8 +185,8 @@ LAKE_API lake_status lake_namespace_seal(lake_namespace *ns, lake_deadline deadl
  *  @param cursor text from lake_consumer_cursor().
  *  Ownership: copied. Blocks: until the store answered or the deadline. Threads: any. MPI: local; one rank writes.
  *  Errors: INVALID, EXISTS (that checkpoint is pinned at another cursor), RECLAIMED (the cursor's step was deleted),
- *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands, call again to learn
- *  whether it holds), UNAVAILABLE, TIMEOUT.
+ *  UNCERTAIN (reclaim is at work just there and had not decided by the deadline: the pin stands; or it is not known
+ *  whether the pin was written: call again to learn whether it holds), UNAVAILABLE, TIMEOUT.
  *  Source: paper section 5.3.
  */
 LAKE_API lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *checkpoint,

@@ -80,7 +80,8 @@ LAKE_API lake_status lake_producer_open(lake_namespace *ns, const char *id, cons
  *  Ownership: slices and state are copied before the call returns.
  *  Blocks: while the upload budget or the pending limit is used up, until the deadline. Threads: one at a time.
  *  MPI: local. Errors: INVALID, TIMEOUT (nothing was appended: call again), and, for ever after they occurred,
- *  FENCED, END (sealed under us), CORRUPT. NOMEM appends nothing.
+ *  FENCED, END (sealed under us), CORRUPT. NOMEM appends nothing. The text of FENCED and END says below which seq this
+ *  producer's TGBs are committed, for good; committed_count of the stats counts them.
  *  Source: paper section 4.1.
  */
 LAKE_API lake_status lake_producer_append(lake_producer *producer, const lake_bytes *slices, uint32_t slice_count,
@@ -88,7 +89,9 @@ LAKE_API lake_status lake_producer_append(lake_producer *producer, const lake_by
 
 /** Wait until everything appended is committed. Commits without waiting for the gap first.
  *  Ownership: none passes. Blocks: until all is visible or the deadline. Threads: one at a time. MPI: local.
- *  Errors: TIMEOUT or UNCERTAIN (the TGBs stay: call again), FENCED, END, UNAVAILABLE (with the store's cause).
+ *  Errors: TIMEOUT or UNCERTAIN (the TGBs stay: call again), FENCED, END, UNAVAILABLE (with the store's cause). OK is
+ *  told also after FENCED or END if all is committed. UNCERTAIN comes once more before FENCED in the one case where it
+ *  cannot be told which TGBs are committed: the versions that would tell were reclaimed while this process stood still.
  */
 LAKE_API lake_status lake_producer_flush(lake_producer *producer, lake_deadline deadline, lake_error *err);
 

@@ -72,7 +72,8 @@ static void say_clock(doctor *d) {
   if (reply != NULL && lki_http_do(d->http, &request, reply, NULL) == LAKE_OK && reply->date_s != 0) {
     const int64_t ahead_s = reply->date_s - (int64_t)(lki_wall_ns(d->cli->env) / 1000000000);
     lki_json_add_number(d->json, "clock_ahead_s", (double)ahead_s);
-    if (!d->cli->json)
+    if (!d->cli->json && ahead_s == 0) printf("  %-16s the server's agrees with ours\n", "clock");
+    if (!d->cli->json && ahead_s != 0)
       printf("  %-16s the server's is %" PRId64 " s %s ours\n", "clock", ahead_s < 0 ? -ahead_s : ahead_s, ahead_s < 0 ? "behind" : "ahead of");
     if (ahead_s >= SKEW_WARN_S || ahead_s <= -SKEW_WARN_S)
       lki_cli_warn(d->cli, "this machine's clock and the server's differ by %" PRId64 " s: signatures may be refused; set the clock",

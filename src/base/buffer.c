@@ -75,17 +75,24 @@ void lki_arena_init(lki_arena *arena, lake_env *env) {
   arena->env = env;
   arena->blocks = NULL;
   arena->used_bytes = 0;
+  arena->failed = false;
 }
 
 void *lki_arena_alloc(lki_arena *arena, size_t bytes) {
-  if (bytes > SIZE_MAX / 2) return NULL;
+  if (bytes > SIZE_MAX / 2) {
+    arena->failed = true;
+    return NULL;
+  }
   size_t need = (bytes + 15) / 16 * 16;
   if (need == 0) need = 16;
   struct lki_arena_block *block = arena->blocks;
   if (block == NULL || block->capacity - block->used < need) {
     size_t capacity = need > ARENA_BLOCK_BYTES ? need : ARENA_BLOCK_BYTES;
     block = lki_alloc(arena->env, sizeof *block + capacity);
-    if (block == NULL) return NULL;
+    if (block == NULL) {
+      arena->failed = true;
+      return NULL;
+    }
     block->used = 0;
     block->capacity = capacity;
     block->next = arena->blocks;

@@ -18,6 +18,7 @@ typedef struct lki_arena {
   lake_env *env;
   struct lki_arena_block *blocks;
   size_t used_bytes; /* in all */
+  bool failed;       /* an allocation has failed: for those who build a lot and ask once at the end */
 } lki_arena;
 
 void lki_arena_init(lki_arena *arena, lake_env *env);

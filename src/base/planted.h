@@ -40,6 +40,7 @@
   X(FLUSH_AT_DURABLE, 0, "flush returns when all is durable but not yet committed")                                  \
   X(SETTLED_ONE_TOO_MANY, 0, "one TGB more than the manifest shows counts as committed")                             \
   X(SETTLED_BY_ANY_EPOCH, 0, "another epoch's TGBs count as one's own")                                              \
+  X(FENCED_TELLS_NOTHING, 0, "what of a fenced producer is in after all is not counted as committed")                \
   X(SEALED_TAKES_APPENDS, 1, "a sealed stream goes on")                                                              \
   X(SEAL_DROPS_ONE, 1, "one descriptor too many leaves the tail when a run is sealed")                               \
   X(SEAL_SHIFTED, 0, "a segment begins one descriptor too late")                                                     \

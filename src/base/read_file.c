@@ -47,7 +47,7 @@ lake_status lki_read_file(lake_env *env, const char *path, size_t bytes_max, cha
   }
   /* One byte more than allowed tells a file that is too large, whatever its size was a moment ago. */
   size_t room = bytes_max + 1;
-  if (st.st_size >= 0 && (uint64_t)st.st_size < bytes_max) room = (size_t)st.st_size + 1;
+  if (S_ISREG(st.st_mode) && st.st_size >= 0 && (uint64_t)st.st_size < bytes_max) room = (size_t)st.st_size + 1;
   text = lki_alloc(env, room + 1);
   if (text == NULL) {
     s = lki_fail(err, LAKE_NOMEM, "file \"%.300s\": out of memory", path);

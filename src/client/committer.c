@@ -80,11 +80,7 @@ static void withdraw_all_locked(lake_producer *p) {
   }
 }
 
-/* Drops what the manifest shows as committed. */
-static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
-  int64_t i = lki_manifest_find_producer(manifest, p->id);
-  if (i < 0 || (manifest->producers[i].epoch != p->epoch && !LKI_PLANTED(SETTLED_BY_ANY_EPOCH))) return;
-  const uint64_t next_seq = manifest->producers[i].next_seq + LKI_PLANTED(SETTLED_ONE_TOO_MANY);
+static void drop_below_locked(lake_producer *p, uint64_t next_seq) {
   while (p->synced.committed < next_seq && p->synced.committed < p->synced.durable_end) {
     lki_pending **slot = &p->synced.ring[p->synced.committed % p->pending_count_max];
     withdraw_locked(p, *slot);
@@ -93,6 +89,52 @@ static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
     p->synced.committed++;
     p->synced.stats.committed_count++;
   }
+}
+
+/* Drops what the manifest shows as committed. */
+static void settle_locked(lake_producer *p, const lki_manifest *manifest) {
+  int64_t i = lki_manifest_find_producer(manifest, p->id);
+  if (i < 0 || (manifest->producers[i].epoch != p->epoch && !LKI_PLANTED(SETTLED_BY_ANY_EPOCH))) return;
+  if (manifest->version > p->synced.own_version) p->synced.own_version = manifest->version;
+  drop_below_locked(p, manifest->producers[i].next_seq + LKI_PLANTED(SETTLED_ONE_TOO_MANY));
+}
+
+/* Which seqs are in the order for good, now that a newer epoch has come or the stream was sealed: all below *next_seq.
+ * RECLAIMED: nothing tells any more. Called and returns with the lock held, which it drops meanwhile. */
+static lake_status find_last_locked(lake_producer *p, lake_status s, const lki_manifest *newest, uint64_t *next_seq,
+                                    lake_error *err) {
+  const lki_fenced fenced = {p->id, p->epoch, p->synced.own_version, p->synced.committed};
+  if (s == LAKE_END) { /* the entry is still ours */
+    *next_seq = newest->producers[lki_manifest_find_producer(newest, p->id)].next_seq;
+    return LAKE_OK;
+  }
+  lki_unlock(p->env, p->synced.lock);
+  lake_deadline deadline = {lki_after_ns(p->env, ATTEMPT_NS)};
+  lake_status told = lki_log_find_fenced(p->ns->log, &fenced, newest, deadline, next_seq, err);
+  lki_lock(p->env, p->synced.lock);
+  return told;
+}
+
+/* FENCED or END: whoever is told so is told which TGBs are committed, also those of an attempt that was never settled
+ * or of a carrier. Another status: it cannot be told now. Called and returns with the lock held. */
+static lake_status settle_last_locked(lake_producer *p, lake_status s, const lki_manifest *newest, lake_error *err) {
+  uint64_t next_seq = 0;
+  const lake_error why = *err;
+  lake_error local = LAKE_ERROR_INIT;
+  const lake_status told = find_last_locked(p, s, newest, &next_seq, &local);
+  if (told == LAKE_RECLAIMED) {
+    p->synced.in_doubt = true;
+    return lki_fail(err, s, "%s; whether its TGBs from seq %" PRIu64 " on are committed is not known: the versions that "
+                    "would tell were reclaimed", why.text, p->synced.committed);
+  }
+  if (told != LAKE_OK)
+    return lki_fail(err, told, "%s; which of its TGBs are committed cannot be told yet: %s", why.text, local.text);
+  if (LKI_PLANTED(FENCED_TELLS_NOTHING)) next_seq = p->synced.committed;
+  /* What was carried is durable, though its upload may not have said so yet. */
+  while (!p->synced.closing && p->synced.durable_end < next_seq && p->synced.durable_end < p->synced.next)
+    lki_wait(p->env, p->synced.progress, p->synced.lock, LKI_NEVER); /* ended by the upload or close */
+  drop_below_locked(p, next_seq);
+  return lki_fail(err, s, "%s; of its TGBs those below seq %" PRIu64 " are committed and no other", why.text, next_seq);
 }
 
 static bool is_final(lake_status s) {
@@ -179,6 +221,7 @@ static void attempt_locked(lake_producer *p) {
   lki_manifest *base = lki_log_view(p->ns->log);
   lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, looked_ns, deadline, &result, &err);
   lki_lock(p->env, p->synced.lock);
+  if (s == LAKE_FENCED || s == LAKE_END) s = settle_last_locked(p, s, result.manifest, &err);
   if (s == LAKE_OK && result.manifest->version == base->version + 1)
     p->synced.stats.cargo_count += cargo_taken(base, result.manifest, p->change->descriptor_count);
   conclude_locked(p, s, &result, &err);

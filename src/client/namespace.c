@@ -62,12 +62,53 @@ static lake_status open_on(lake_store *store, bool owns_store, lake_deadline dea
   return s == LAKE_OK ? make_handle(store, owns_store, schema, out, err) : s;
 }
 
-/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid. All memory is
- * there before anything is written, so that NOMEM means that nothing was. */
+/* What stands at the name: OK, ours by its uuid; EXISTS, another's; else it could not be read. */
+static lake_status read_owner(lake_store *store, lki_id id, lake_deadline deadline, lake_error *err) {
+  lki_schema *found = NULL;
+  lake_status s = read_schema(store, deadline, &found, err);
+  if (s == LAKE_OK && !lki_id_equal(found->namespace_id, id)) {
+    char uuid[37];
+    lki_id_format(found->namespace_id, uuid);
+    s = lki_fail(err, LAKE_EXISTS, "%s already holds namespace %s; open it, or choose a fresh prefix",
+                 lki_store_url(store), uuid);
+  }
+  lki_schema_free(found);
+  return s;
+}
+
+/* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid; while there is
+ * nothing at the name the put may still be on its way, so the same bytes are sent again until somebody owns it. */
+static lake_status put_schema(lake_store *store, lki_id id, lake_bytes bytes, lake_deadline deadline, lake_error *err) {
+  lake_env *env = lki_store_env(store);
+  lake_error cause = LAKE_ERROR_INIT, back = LAKE_ERROR_INIT;
+  bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
+  for (;;) { /* ended by an owner, a refusal or the deadline */
+    lake_status s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, bytes, deadline, &cause);
+    if (s == LAKE_OK) return s;
+    doubtful = doubtful || s == LAKE_UNCERTAIN;
+    lake_status r = read_owner(store, id, deadline, &back);
+    if (r == LAKE_OK) return r;
+    if (r == LAKE_EXISTS || (s == LAKE_EXISTS && !doubtful)) {
+      lki_error_copy(err, &back);
+      return r;
+    }
+    if (!doubtful) {
+      lki_error_copy(err, &cause);
+      return s;
+    }
+    if (lki_deadline_passed(env, deadline)) break;
+    const uint64_t until_ns = lki_after_ns(env, (uint64_t)(200e6 * lki_random_unit(env)));
+    lki_sleep_until(env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
+  }
+  return lki_fail(err, LAKE_UNCERTAIN, "it is not known whether the namespace at %s was created (%s); create it again, and "
+                  "if it exists then, open it and see whether it is what was wanted", lki_store_url(store), cause.text);
+}
+
+/* All memory is there before anything is written, so that NOMEM means that nothing was. */
 static lake_status create_on(lake_store *store, bool owns_store, const lake_namespace_options *options,
                              lake_deadline deadline, lake_namespace **out, lake_error *err) {
   lake_env *env = lki_store_env(store);
-  lki_schema *schema = NULL, *found = NULL;
+  lki_schema *schema = NULL;
   lake_namespace *ns = NULL;
   lake_buffer bytes;
   lki_buffer_init(&bytes, env, (size_t)1 << 20);
@@ -80,33 +121,15 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
     s = make_handle(store, false, schema, &ns, err);
     schema = NULL;
   }
-  if (s != LAKE_OK) goto done;
-  s = lki_store_put_if_absent(store, LKI_NAME_NAMESPACE, lki_buffer_view(&bytes), deadline, err);
-  if (s != LAKE_OK) {
-    lake_error back = LAKE_ERROR_INIT;
-    lake_status r = read_schema(store, deadline, &found, &back);
-    if (r == LAKE_OK && lki_id_equal(found->namespace_id, id)) {
-      s = LAKE_OK;
-    } else if (r == LAKE_OK) {
-      char uuid[37];
-      lki_id_format(found->namespace_id, uuid);
-      s = lki_fail(err, LAKE_EXISTS, "%s already holds namespace %s; open it, or choose a fresh prefix",
-                   lki_store_url(store), uuid);
-    } else if (s == LAKE_EXISTS) {
-      s = r;
-      lki_error_copy(err, &back);
-    }
-  }
+  if (s == LAKE_OK) s = put_schema(store, id, lki_buffer_view(&bytes), deadline, err);
   if (s == LAKE_OK && out != NULL) {
     ns->owns_store = owns_store;
     *out = ns;
     ns = NULL;
   }
-done:
   lake_namespace_close(ns);
   lki_buffer_free(&bytes);
   lki_schema_free(schema);
-  lki_schema_free(found);
   return s;
 }
 

@@ -107,7 +107,7 @@ lake_status lake_pin_create(lake_namespace *ns, const char *group, const char *c
     lki_pin found;
     lake_status r = lki_store_get_checked(ns->store, name, lki_range_whole(), &back, check_pin, &found, deadline, err);
     if (r != LAKE_OK)
-      s = r == LAKE_NOTFOUND ? LAKE_UNCERTAIN : r;
+      s = r == LAKE_NOTFOUND ? lki_fail(err, LAKE_UNCERTAIN, "it is not known whether %s was written; call again", name) : r;
     else if (found.row == pin.row && lki_id_equal(found.namespace_id, pin.namespace_id))
       s = LAKE_OK;
     else

@@ -94,6 +94,7 @@ static lake_status claim(lake_producer *p, lake_deadline deadline, lake_producer
     lki_lock(p->env, p->synced.lock);
     p->epoch = resume->epoch;
     p->synced.committed = p->synced.durable_end = p->synced.upload_next = p->synced.next = resume->seq;
+    p->synced.own_version = result.manifest->version;
     p->synced.last_offset = e->offset;
     p->synced.policy.active = lki_manifest_active_producers(result.manifest);
     lki_unlock(p->env, p->synced.lock);
@@ -265,7 +266,9 @@ lake_status lake_producer_flush(lake_producer *p, lake_deadline deadline, lake_e
   while (p->synced.committed < target && !(LKI_PLANTED(FLUSH_AT_DURABLE) && p->synced.durable_end >= target)) {
     if (p->synced.fatal.status != LAKE_OK) {
       lki_error_copy(err, &p->synced.fatal);
-      s = p->synced.fatal.status;
+      s = p->synced.in_doubt ? LAKE_UNCERTAIN : p->synced.fatal.status;
+      if (err != NULL) err->status = s;
+      p->synced.in_doubt = false; /* once: whoever calls again is told to stop */
       break;
     }
     /* Waiting does not help against missing rights: tell now. */

@@ -52,6 +52,7 @@ struct lake_producer {
     lki_cond *progress; /* something became durable, committed or failed */
     lki_pending **ring;
     uint64_t committed, durable_end, upload_next, next;
+    uint64_t own_version; /* the newest version that was seen to have this producer's epoch */
     uint64_t last_offset;
     uint64_t upload_bytes; /* reserved for objects not yet durable */
     uint32_t flush_waiters;
@@ -64,6 +65,7 @@ struct lake_producer {
     uint64_t retry_ns;  /* not before this, after a failure of the store */
     lki_withdrawal *withdrawals; /* announcements of TGBs that are committed */
     lake_error fatal;   /* status OK: none; else nothing goes on */
+    bool in_doubt;      /* FENCED, and what is pending may be committed; until a flush has said so */
     lake_error trouble; /* the last failure that is being retried; OK after a success */
     uint64_t trouble_count;
     lake_producer_stats stats;

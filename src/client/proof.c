@@ -147,11 +147,20 @@ static void note_check(lki_proof *p, const char *name, lki_proof_result result, 
   snprintf(check->text, sizeof check->text, "%s", text);
 }
 
+/* What can be read off the settings of the bucket, such as versions of names. */
+static lake_status ask_bucket(lki_proof *p, lake_error *err) {
+  if (!lki_proof_wanted(lki_store_url(p->stores[0]))) return LAKE_OK;
+  const lake_status s = lki_store_check(p->stores[0], p->step, err);
+  if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "no setting of the bucket is known to stand in the way");
+  return s;
+}
+
 static const struct step {
   const char *name;
   lake_status (*run)(lki_proof *p, lake_error *err);
-} steps[] = {{"create", lki_proof_create}, {"race", lki_proof_race},      {"read", lki_proof_ranges},
-             {"list", lki_proof_listing},  {"remove", lki_proof_removal}, {"speed", lki_proof_speed}};
+} steps[] = {{"bucket", ask_bucket},       {"create", lki_proof_create},  {"race", lki_proof_race},
+             {"read", lki_proof_ranges},   {"list", lki_proof_listing},   {"remove", lki_proof_removal},
+             {"speed", lki_proof_speed}};
 
 /* A refuted promise does not end the proof: the other steps say more about the store. */
 static lake_status run_steps(lki_proof *p, lake_error *err) {

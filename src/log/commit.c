@@ -38,17 +38,20 @@ void lki_log_close(lki_log *log) {
 
 /* What the store says about the candidate's name counts only if that name was not a reclaimed one. OK: it was not.
  * AGAIN: it was, and the view has moved to a live version; whether the change is in already, that one tells. */
-static lake_status check_alive(lki_log *log, const lki_manifest *candidate, lake_deadline deadline, lake_error *err) {
+static lake_status check_alive(lki_log *log, const lki_manifest *candidate, lake_deadline deadline,
+                               lki_commit_result *result, lake_error *err) {
   bool dead = false;
   lake_status s = lki_log_is_dead(log, candidate->version, deadline, &dead, err);
   if (s != LAKE_OK || !dead) return s;
+  result->unsettled = true;
   s = lki_log_jump(log, deadline, err);
   if (s != LAKE_OK) return s;
   return lki_fail(err, LAKE_AGAIN, "version %" PRIu64 " was reclaimed while this writer slept", candidate->version);
 }
 
 /* What stands at the candidate's name. OK: ours. AGAIN: another's, and the view has moved on. NOTFOUND: nothing yet. */
-static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_deadline deadline, lake_error *err) {
+static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_deadline deadline,
+                             lki_commit_result *result, lake_error *err) {
   lki_manifest *found = NULL;
   lake_error local = LAKE_ERROR_INIT;
   lake_status s = lki_log_load(log, candidate->version, deadline, &found, &local);
@@ -56,7 +59,7 @@ static lake_status read_back(lki_log *log, const lki_manifest *candidate, lake_d
   if (LKI_PLANTED(CONTENT_IS_IDENTITY) && s == LAKE_OK && found->next_step == candidate->next_step &&
       found->sealed == candidate->sealed && strcmp(found->writer, candidate->writer) == 0)
     found->attempt = candidate->attempt;
-  if (s == LAKE_OK || missing) s = check_alive(log, candidate, deadline, err);
+  if (s == LAKE_OK || missing) s = check_alive(log, candidate, deadline, result, err);
   else lki_error_copy(err, &local);
   if (s == LAKE_OK && missing) s = LAKE_NOTFOUND;
   if (s == LAKE_OK && !lki_id_equal(found->attempt, candidate->attempt)) {
@@ -116,7 +119,8 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
       return s;
     }
     doubtful = true;
-    s = s == LAKE_OK ? check_alive(log, candidate, deadline, &back) : read_back(log, candidate, deadline, &back);
+    s = s == LAKE_OK ? check_alive(log, candidate, deadline, result, &back)
+                     : read_back(log, candidate, deadline, result, &back);
     if (s == LAKE_OK || s == LAKE_AGAIN) {
       note_cause(log, NULL);
       if (s == LAKE_AGAIN) lki_error_copy(err, &back);
@@ -202,9 +206,19 @@ done:
   return s;
 }
 
+/* No attempt won by the deadline. */
+static lake_status give_up(const lki_commit_result *result, lake_error *err) {
+  if (result->unsettled)
+    return lki_fail(err, LAKE_UNCERTAIN, "an attempt's version was reclaimed before it was known whether it was committed, "
+                    "and %u attempts did not settle it; call again", result->attempt_count);
+  return lki_fail(err, LAKE_TIMEOUT, "the commit lost %u races in a row until its deadline, last at version %" PRIu64
+                  "; nothing was committed, call again", result->attempt_count, result->manifest->version);
+}
+
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err) {
   uint32_t attempts = 0;
+  bool unsettled = false;
   for (;;) { /* bounded by the deadline; every lost race means that another writer won one */
     /* From the newest: a base from before the wait has lost already. */
     uint64_t looked_ns = 0;
@@ -217,13 +231,11 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
     }
     attempts += result->attempt_count;
     result->attempt_count = attempts;
+    unsettled = result->unsettled = unsettled || result->unsettled;
     if (s == LAKE_OK) lki_log_publish(log, result->manifest);
+    if (unsettled && (s == LAKE_TIMEOUT || s == LAKE_UNAVAILABLE)) return give_up(result, err);
     if (s != LAKE_AGAIN) return s;
-    if (lki_deadline_passed(log->env, deadline))
-      return lki_fail(err, LAKE_TIMEOUT,
-                      "the commit lost %u races in a row until its deadline, last at version %" PRIu64
-                      "; nothing was committed, call again",
-                      attempts, result->manifest->version);
+    if (lki_deadline_passed(log->env, deadline)) return give_up(result, err);
     uint32_t active = lki_manifest_active_producers(result->manifest);
     const uint64_t turn_ns = result->tau_ns * active;
     lki_manifest_release(result->manifest);

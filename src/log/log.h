@@ -3,9 +3,9 @@
  *
  * Invariants: a view is replaced only by a newer version (I1, I3); a commit's status equals the truth (I5): OK means
  * that this attempt's manifest is the version, EXISTS that an earlier one made all of the change visible, UNCERTAIN
- * that a later commit or refresh will tell; every other status means that this call made nothing visible, unless an
- * earlier attempt with the same content is unsettled: one that was UNCERTAIN, or AGAIN because its version was reclaimed
- * while the writer slept, may be in even if the next one is FENCED. The producer map tells. */
+ * that a later commit or refresh will tell; every other status means that this call made nothing visible. Of an earlier
+ * attempt with the same content that is unsettled (UNCERTAIN, or AGAIN because its version was reclaimed while the
+ * writer slept) the next one's status does not speak: the producer map does, and after FENCED lki_log_find_fenced. */
 #ifndef LKI_LOG_LOG_H
 #define LKI_LOG_LOG_H
 
@@ -18,6 +18,7 @@ typedef struct lki_log lki_log;
 typedef struct lki_commit_result {
   lki_manifest *manifest;  /* retained: the one that was written (OK), else the newest known; never NULL */
   uint32_t attempt_count;  /* conditional puts sent */
+  bool unsettled;          /* the version was reclaimed before it was known whether it was this attempt's */
   uint64_t manifest_bytes; /* of the manifest that was written */
   uint64_t tau_ns;         /* the fragile window: from the look that showed the base to be the newest to the put's end */
 } lki_commit_result;
@@ -56,9 +57,24 @@ void lki_log_publish(lki_log *log, const lki_manifest *manifest);
 /* Why the attempt that is going on right now has no answer yet; status OK: no trouble known. */
 void lki_log_cause(lki_log *log, lake_error *cause);
 /* Attempts until the change is in or refused, or the deadline, each from a fresh look; waits a random time of up to one
- * turn of the active writers between attempts. Never AGAIN. */
+ * turn of the active writers between attempts. Never AGAIN. UNCERTAIN also instead of TIMEOUT and UNAVAILABLE while one of
+ * its attempts is unsettled; FENCED and END do not speak of such a one, which has no effect by then. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err);
+
+/* A writer whose epoch was found fenced. */
+typedef struct lki_fenced {
+  const char *producer_id;
+  uint64_t epoch;       /* its own */
+  uint64_t own_version; /* a version that was seen to have that epoch */
+  uint64_t known_seq;   /* all below it are known to be committed */
+} lki_fenced;
+
+/* fenced.c: what became of its TGBs, for good: those below *next_seq, which is at least known_seq, are committed, and
+ * no other. `newest` has a newer epoch. No request while its tail tells; else a load and a look at the boundary for each
+ * halving of the versions since own_version. RECLAIMED: what would tell is gone. */
+lake_status lki_log_find_fenced(lki_log *log, const lki_fenced *fenced, const lki_manifest *newest,
+                                lake_deadline deadline, uint64_t *next_seq, lake_error *err);
 
 /* boundary.c: marks a block of versions as dead, durably. Its manifests may be deleted afterwards, not before. */
 lake_status lki_log_raise(lki_log *log, uint64_t block, lake_deadline deadline, lake_error *err);

@@ -261,6 +261,9 @@ static lake_status check_map_moved_on(const lki_manifest *base, const lki_manife
       return lki_fail(err, LAKE_CORRUPT, "producer %s: epoch or offset moved back", new->id);
     if (added == 0 && new->offset != old->offset)
       return lki_fail(err, LAKE_CORRUPT, "producer %s: offset moved without a TGB", new->id);
+    if (added == 0 && (new->state.bytes != old->state.bytes ||
+                       (new->state.bytes > 0 && memcmp(new->state.data, old->state.data, new->state.bytes) != 0)))
+      return lki_fail(err, LAKE_CORRUPT, "producer %s: state moved without a TGB", new->id);
   }
   return LAKE_OK;
 }

@@ -327,6 +327,16 @@ void lki_check_acknowledged(lki_check *c, const char *id, uint64_t epoch, uint64
   }
 }
 
+void lki_check_final(lki_check *c, const char *id, uint64_t epoch, uint64_t count, bool certain) {
+  const int64_t i = lki_manifest_find_producer(c->truth, id);
+  uint64_t true_count = 0;
+  for (uint64_t step = 0; step < c->truth->next_step; step++)
+    if (c->steps[step].producer == i && c->steps[step].epoch == epoch) true_count++;
+  if (count > true_count || (certain && count < true_count))
+    lki_check_fail(c, "I5: %s epoch %" PRIu64 " was told at its end that %" PRIu64 " of its TGBs are committed; the truth "
+                   "is %" PRIu64, id, epoch, count, true_count);
+}
+
 void lki_check_delivered(lki_check *c, uint64_t step, const char *id, uint64_t epoch, uint64_t seq) {
   if (step >= c->truth->next_step) {
     lki_check_fail(c, "I2: step %" PRIu64 " was delivered but is not committed", step);

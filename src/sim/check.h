@@ -37,6 +37,8 @@ uint64_t lki_check_epoch(const lki_check *check, const char *id);
 void lki_check_claimed(lki_check *check, const char *id, uint64_t epoch, uint64_t seq);
 /* A producer was told that all its seqs below seq_end are committed, under `epoch` since seq_begin (I5). */
 void lki_check_acknowledged(lki_check *check, const char *id, uint64_t epoch, uint64_t seq_begin, uint64_t seq_end);
+/* A producer was told for good how many of its TGBs under this epoch are committed (I5); certain: that it is exact. */
+void lki_check_final(lki_check *check, const char *id, uint64_t epoch, uint64_t count, bool certain);
 /* A consumer was given a step that says who made it (I3). */
 void lki_check_delivered(lki_check *check, uint64_t step, const char *id, uint64_t epoch, uint64_t seq);
 /* A pin holds this step from now on, or no longer (I6). */

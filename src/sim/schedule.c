@@ -93,6 +93,15 @@ static lake_status append_one(producer_role *role, lki_process *p, lake_producer
                               lki_sim_in(p, 20 * SECOND), err);
 }
 
+/* FENCED or END: what it says of the TGBs is final. */
+static void check_last(producer_role *role, lake_producer *producer, uint64_t epoch, const lake_error *err) {
+  lake_producer_stats stats;
+  lake_producer_stats_get(producer, &stats);
+  const bool certain = strstr(err->text, "not known") == NULL;
+  lki_check_final(role->sc->check, role->id, epoch, stats.committed_count, certain);
+  if (!certain) role->sc->report->in_doubt_count++;
+}
+
 /* One incarnation's life. True: the role is done, or this process has to stop. */
 static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
   scenario *sc = role->sc;
@@ -128,6 +137,7 @@ static bool produce(producer_role *role, lki_process *p, lake_namespace *ns) {
     lki_sim_nap(p, SECOND);
   }
   if (s == LAKE_FENCED) sc->report->fenced_count++;
+  if (s == LAKE_FENCED || s == LAKE_END) check_last(role, producer, resume.epoch, &err);
   if (s == LAKE_INTERNAL || s == LAKE_CORRUPT) lki_check_fail(sc->check, "producer %s: %s", role->id, err.text);
   if (s == LAKE_OK && lki_random_u64(lki_process_env(p)) % 2 == 0)
     (void)lake_producer_retire(producer, lki_sim_in(p, 10 * SECOND), &err);

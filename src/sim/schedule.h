@@ -17,7 +17,7 @@ typedef struct lki_schedule_options {
 typedef struct lki_schedule_report {
   char violation[600]; /* "": none */
   uint64_t digest;     /* of the history */
-  uint64_t switches, virtual_ns, step_count, kill_count, pause_count, fenced_count;
+  uint64_t switches, virtual_ns, step_count, kill_count, pause_count, fenced_count, in_doubt_count;
   lki_sim_counts counts;
 } lki_schedule_report;
 

@@ -213,7 +213,9 @@ static lake_status cloud_get(void *self, const char *key, lake_range range, lake
   if (s != LAKE_OK) return s;
   ask.range = range;
   ask.sink = out;
-  if (range.kind == LAKE_RANGE_SUFFIX && !ask.dialect->suffix)
+  if (range.kind == LAKE_RANGE_EXACT && range.offset + range.bytes > INT64_MAX)
+    s = read_nothing(self, &ask, &found, err); /* no server counts so far; some then ignore the range */
+  else if (range.kind == LAKE_RANGE_SUFFIX && !ask.dialect->suffix)
     s = read_suffix(self, &ask, &found, err);
   else
     s = read_once(self, &ask, &found, err);

@@ -128,6 +128,8 @@ static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_dead
   }
   for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++)
     s = source->ask(&asking, err);
+  /* For want of memory a source may look as if it were not there. */
+  if (h->arena.failed) s = lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   if (s == LAKE_OK) h->credentials = asking.found;
   return s == LAKE_NOTFOUND ? nothing_found(chain, had, err) : s;
 }
@@ -275,4 +277,29 @@ lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credenti
   }
   if (s == LAKE_OK) *out = got;
   return s;
+}
+
+/* ---- texts ---- */
+
+#define TELLTALE_BYTES 8 /* of a secret that is longer: from so many on a text is taken to repeat it */
+
+static void blot_one(char *text, const char *secret, size_t bytes) {
+  size_t least = bytes < TELLTALE_BYTES ? bytes : TELLTALE_BYTES;
+  if (bytes == 0) return;
+  for (char *at = text; *at != 0; at++) {
+    size_t n = 0;
+    while (n < bytes && at[n] == secret[n]) n++;
+    if (n >= least) memset(at, '*', n);
+  }
+}
+
+void lki_credentials_blot(const lki_credentials *credentials, char *text) {
+  if (credentials == NULL) return;
+  const char *const secrets[] = {credentials->secret, credentials->session, credentials->bearer,
+                                 credentials->sas};
+  for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
+    if (secrets[i] != NULL) blot_one(text, secrets[i], strlen(secrets[i]));
+  /* Of a shared access signature this is what nobody may know, wherever it stands among its fields. */
+  const char *sig = credentials->sas != NULL ? strstr(credentials->sas, "sig=") : NULL;
+  if (sig != NULL) blot_one(text, sig + 4, strcspn(sig + 4, "&"));
 }

@@ -33,5 +33,8 @@ lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credenti
                                 lake_deadline deadline, const lki_credentials **out, lake_error *err);
 void lki_credentials_release(lki_credentials_chain *chain,
                              const lki_credentials *credentials); /* NULL accepted */
+/* Blots out what a text repeats of their secrets: a server, or a proxy before it, may put into its message what it was
+ * sent. Also where the text ends within one. NULL accepted. */
+void lki_credentials_blot(const lki_credentials *credentials, char *text);
 
 #endif

@@ -178,6 +178,7 @@ bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_
     close_gate(store, reply->retry_after_ms);
   const lki_verdict verdict = lki_verdict_of(ask, store->settings.bucket, sent, reply, &fault, err);
   *out = verdict.status;
+  if (err != NULL) lki_credentials_blot(t->credentials, err->text);
   const bool again = verdict.mend != 0 && mend(store, t, verdict.mend, reply, &fault);
   drop(store, t);
   return again;

@@ -18,13 +18,15 @@ static void fail_memory(lki_resolver *r) {
 }
 
 const char *lki_arena_format(lki_arena *arena, const char *format, ...) {
-  char text[1024];
-  va_list args;
+  va_list args, again;
   va_start(args, format);
-  int bytes = vsnprintf(text, sizeof text, format, args);
+  va_copy(again, args);
+  int bytes = vsnprintf(NULL, 0, format, args);
+  char *text = bytes >= 0 ? lki_arena_alloc(arena, (size_t)bytes + 1) : NULL;
+  if (text != NULL) vsnprintf(text, (size_t)bytes + 1, format, again);
+  va_end(again);
   va_end(args);
-  if (bytes < 0 || (size_t)bytes >= sizeof text) return NULL;
-  return lki_arena_strndup(arena, text, (size_t)bytes);
+  return text;
 }
 
 const char *lki_variable(const char *name) {
@@ -40,9 +42,10 @@ const char *lki_home_path(lki_arena *arena, const char *tail) {
 const char *lki_shown_path(lki_arena *arena, const char *path) {
   const char *home = lki_variable("HOME");
   size_t bytes = home != NULL ? strlen(home) : 0;
+  const char *shown = NULL;
   if (bytes > 1 && strncmp(path, home, bytes) == 0 && path[bytes] == '/')
-    return lki_arena_format(arena, "~%s", path + bytes);
-  return path;
+    shown = lki_arena_format(arena, "~%s", path + bytes);
+  return shown != NULL ? shown : path;
 }
 
 const char *lki_config_section(lki_arena *arena, const char *profile) {
@@ -177,6 +180,8 @@ lake_status lki_settings_open(lake_env *env, const char *url_text, lki_settings 
   resolve_ca_file(&r);
   resolve_sizes(&r);
 done:
+  /* A look-up takes a text for which there was no memory for one that is not there: it is told apart here. */
+  if (s.arena.failed) r.status = lki_fail(err, LAKE_NOMEM, "store settings: out of memory");
   if (r.status == LAKE_OK)
     *out = s;
   else

@@ -74,7 +74,7 @@ static lake_status failed(const lake_store *store, const char *verb, const char 
                           lake_error *err) {
   lake_status status = cause->status; /* err may be NULL: the status is returned all the same */
   lki_error_copy(err, cause);
-  lki_error_prefix(err, "%s %s: %s", verb, tail_text(store->url, URL_SHOWN_BYTES),
+  lki_error_prefix(err, "%s %s%s%s", verb, tail_text(store->url, URL_SHOWN_BYTES), key[0] != 0 ? ": " : "",
                    tail_text(key, KEY_SHOWN_BYTES));
   return status;
 }

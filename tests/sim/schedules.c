@@ -25,7 +25,7 @@ static void test_schedules(void **state) {
   lki_schedule_options o = {0};
   if (getenv("LAKE_TRACE") != NULL) o.trace = print_line;
   lki_sim_counts all = {0};
-  uint64_t steps = 0, kills = 0, pauses = 0, fenced = 0, switches = 0;
+  uint64_t steps = 0, kills = 0, pauses = 0, fenced = 0, in_doubt = 0, switches = 0;
   for (uint64_t i = 0; i < count; i++) {
     lki_schedule_report r;
     if (!lki_schedule_run(first + i, &o, &r))
@@ -35,15 +35,16 @@ static void test_schedules(void **state) {
     kills += r.kill_count;
     pauses += r.pause_count;
     fenced += r.fenced_count;
+    in_doubt += r.in_doubt_count;
     switches += r.switches;
     all.put_if_absent += r.counts.put_if_absent;
     all.taken += r.counts.taken;
     for (int f = 0; f < 6; f++) all.fired[f] += r.counts.fired[f];
   }
-  printf("%llu schedules, %llu steps, %llu kills, %llu pauses, %llu fenced, %llu switches, %llu conditional puts, %llu "
+  printf("%llu schedules, %llu steps, %llu kills, %llu pauses, %llu fenced, %llu in doubt, %llu switches, %llu conditional puts, %llu "
          "taken; faults", (unsigned long long)count, (unsigned long long)steps, (unsigned long long)kills,
-         (unsigned long long)pauses, (unsigned long long)fenced, (unsigned long long)switches,
-         (unsigned long long)all.put_if_absent, (unsigned long long)all.taken);
+         (unsigned long long)pauses, (unsigned long long)fenced, (unsigned long long)in_doubt,
+         (unsigned long long)switches, (unsigned long long)all.put_if_absent, (unsigned long long)all.taken);
   for (int f = 0; f < 6; f++) printf(" %llu", (unsigned long long)all.fired[f]);
   printf("\n");
   if (count < 100) return;

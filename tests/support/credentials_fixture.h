@@ -215,13 +215,14 @@ static inline int fixture_setup(void **state) {
   options.log_level = LAKE_LOG_DEBUG;
   options.log = keep_line;
   lake_error err = LAKE_ERROR_INIT;
-  static const char *const keep[] = {"PATH",         "TMPDIR",        "ASAN_OPTIONS",
+  static const char *const keep[] = {"PATH",         "TMPDIR",        "LAKE_BIN",    "ASAN_OPTIONS",
                                      "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
-  char saved[6][4096];
-  for (size_t i = 0; i < 6; i++)
-    snprintf(saved[i], sizeof saved[i], "%s", getenv(keep[i]) ? getenv(keep[i]) : "");
+  enum { KEPT = sizeof keep / sizeof keep[0] };
+  char saved[KEPT][4096];
+  for (size_t i = 0; i < KEPT; i++)
+    snprintf(saved[i], sizeof saved[i], "%s", getenv(keep[i]) != NULL ? getenv(keep[i]) : "");
   clearenv(); /* no variable of the machine gives anything here */
-  for (size_t i = 0; i < 6; i++)
+  for (size_t i = 0; i < KEPT; i++)
     if (saved[i][0] != 0) setenv(keep[i], saved[i], 1);
   t.home = test_scratch();
   setenv("HOME", t.home, 1);

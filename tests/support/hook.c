@@ -17,7 +17,8 @@ static bool ask(hook *h, hook_op op, const char *key, bool *lose, lake_status *s
   const hook_verdict verdict = h->fn != NULL ? h->fn(h->ctx, op, key, nth) : HOOK_PASS;
   *lose = verdict == HOOK_LOSE;
   if (verdict == HOOK_DENY) *s = lki_fail(err, LAKE_DENIED, "injected: denied");
-  return verdict != HOOK_DENY;
+  if (verdict == HOOK_DROP) *s = lki_fail(err, LAKE_UNCERTAIN, "injected: no reply");
+  return verdict != HOOK_DENY && verdict != HOOK_DROP;
 }
 
 static lake_status answer(bool lose, lake_status s, lake_error *err) {

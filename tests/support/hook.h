@@ -11,7 +11,8 @@ typedef enum hook_op { HOOK_GET, HOOK_PUT, HOOK_PUT_IF_ABSENT, HOOK_HEAD, HOOK_L
 typedef enum hook_verdict {
   HOOK_PASS = 0,
   HOOK_DENY,  /* DENIED, nothing done: the door does not retry it */
-  HOOK_LOSE   /* done, then UNCERTAIN */
+  HOOK_LOSE,  /* done, then UNCERTAIN */
+  HOOK_DROP   /* nothing done, then UNCERTAIN */
 } hook_verdict;
 
 /* nth counts from 0. */

@@ -1,8 +1,10 @@
 /* The consumer's edges: what does not fit is refused with a text that helps; small budgets work; damage is CORRUPT and
  * passes once it is mended; every layout and codec comes back as it went in. */
+#include "base/buffer.h"
 #include "base/rng.h"
-#include "format/names.h"
 #include "client/namespace.h"
+#include "format/names.h"
+#include "tgb/tgb.h"
 #include "support/stream.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,6 +297,113 @@ static void test_pins(void **state) {
   lake_env_close(env);
 }
 
+/* A step that readers must not deliver: the one before it comes, it is refused by name, and a cursor behind it goes on. */
+static void test_quarantine(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_namespace *ns = test_namespace_new(env, "mem:quarantine", 1, 1, 0), *reader = NULL;
+  lake_producer *p = open_producer(env, ns);
+  for (uint64_t seq = 0; seq < 4; seq++)
+    assert_ok(test_append(p, (lake_mesh){1, 1}, 0, seq, test_deadline(env), &err), &err);
+  finish(env, ns, p, true);
+  lki_manifest *m = lki_log_view(ns->log);
+  uint64_t quarantine[] = {1, 2};
+  m->quarantine = quarantine;
+  m->quarantine_count = 2;
+  m->previous = m->attempt;
+  m->attempt.bytes[0] ^= 1;
+  m->version++;
+  char name[LKI_NAME_BYTES], cursor[LAKE_CURSOR_BYTES];
+  lki_name_manifest(name, m->version);
+  lake_buffer bytes;
+  lki_buffer_init(&bytes, env, 1 << 20);
+  assert_ok(lki_manifest_encode(env, m, &bytes, &err), &err);
+  assert_ok(lki_store_put_if_absent(ns->store, name, lki_buffer_view(&bytes), test_deadline(env), &err), &err);
+  lki_buffer_free(&bytes);
+  lki_manifest_release(m);
+  assert_ok(lake_namespace_open(env, "mem:quarantine", test_deadline(env), &reader, &err), &err);
+  lake_consumer_options o = LAKE_CONSUMER_OPTIONS_INIT;
+  lake_consumer *c = NULL;
+  lake_batch batch;
+  assert_ok(lake_consumer_open(reader, &o, test_deadline(env), &c, &err), &err);
+  assert_ok(lake_consumer_next(c, test_deadline(env), &batch, &err), &err);
+  assert_int_equal(batch.step, 0);
+  lake_consumer_release(c, &batch);
+  for (int again = 0; again < 2; again++) {
+    assert_status(lake_consumer_next(c, test_deadline(env), &batch, &err), LAKE_CORRUPT, &err);
+    assert_string_equal(err.text, "rank (d=0,c=0) step 1: step 1 is quarantined; start after it");
+  }
+  lake_consumer_close(c);
+  const lki_cursor behind = {ns->schema->namespace_id, 3, 0};
+  lki_cursor_format(&behind, cursor);
+  o.cursor = cursor;
+  assert_ok(lake_consumer_open(reader, &o, test_deadline(env), &c, &err), &err);
+  assert_ok(lake_consumer_next(c, test_deadline(env), &batch, &err), &err);
+  assert_int_equal(batch.step, 3);
+  lake_consumer_close(c);
+  lake_namespace_close(reader);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
+/* Commits a TGB that no producer client would make. */
+static void commit_odd(lake_namespace *ns, const lake_bytes *slices, uint32_t slice_count) {
+  lki_descriptor d;
+  lki_arena arena;
+  lake_buffer object;
+  lki_commit_result result;
+  lki_arena_init(&arena, ns->env);
+  lki_buffer_init(&object, ns->env, 1 << 20);
+  lki_change claim = {.kind = LKI_CHANGE_CLAIM, .producer_id = "odd", .owner = "host:1"};
+  assert_ok(lki_log_commit(ns->log, &claim, "odd", test_deadline(ns->env), &result, &err), &err);
+  lki_manifest_release(result.manifest);
+  assert_ok(lki_tgb_encode(ns->env, &ns->schema->namespace_id, "odd", 1, 0, slices, slice_count, false, &arena, &object, &d,
+                           &err), &err);
+  assert_ok(lki_tgb_write(ns->store, "odd", 1, 0, lki_buffer_view(&object), test_deadline(ns->env), &err), &err);
+  lki_change append = {.kind = LKI_CHANGE_APPEND, .producer_id = "odd", .epoch = 1, .descriptor_count = 1, .descriptors = &d,
+                       .offset = 1};
+  assert_ok(lki_log_commit(ns->log, &append, "odd", test_deadline(ns->env), &result, &err), &err);
+  lki_manifest_release(result.manifest);
+  lki_buffer_free(&object);
+  lki_arena_free(&arena);
+}
+
+/* A whole TGB that is not what the namespace says is CORRUPT when it is read, whoever wrote it. */
+static void test_against_schema(void **state) {
+  (void)state;
+  lake_tensor_spec spec = {"tokens", LAKE_U16, 1, {32}};
+  unsigned char content[128] = {0};
+  static const struct {
+    uint32_t slice_count, d;
+    size_t bytes;
+    const char *text;
+  } cases[] = {{2, 0, 128, "step 0: the slice has 128 bytes, the schema says 64"},
+               {2, 1, 32, "step 0: the slice has 32 bytes, the schema says 64"},
+               {1, 1, 64, "step 0 has 1 slices, slice 1 is asked for"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lake_env *env = test_env();
+    lake_namespace_options options = LAKE_NAMESPACE_OPTIONS_INIT;
+    options.mesh = (lake_mesh){2, 1};
+    options.tensor_count = 1;
+    options.tensors = &spec;
+    lake_namespace *ns = NULL;
+    assert_ok(lake_namespace_create(env, "mem:schema", &options, test_deadline(env), &ns, &err), &err);
+    const lake_bytes slices[2] = {{content, cases[i].bytes}, {content, cases[i].bytes}};
+    commit_odd(ns, slices, cases[i].slice_count);
+    lake_consumer_options o = LAKE_CONSUMER_OPTIONS_INIT;
+    o.coords.d = cases[i].d;
+    lake_consumer *c = NULL;
+    lake_batch batch;
+    assert_ok(lake_consumer_open(ns, &o, test_deadline(env), &c, &err), &err);
+    assert_status(lake_consumer_next(c, test_deadline(env), &batch, &err), LAKE_CORRUPT, &err);
+    if (strstr(err.text, cases[i].text) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].text);
+    assert_null(batch.handle);
+    lake_consumer_close(c);
+    lake_namespace_close(ns);
+    lake_env_close(env);
+  }
+}
+
 /* A child that was forked after opening gets a clear error at once; its parent goes on. */
 static void test_fork(void **state) {
   (void)state;
@@ -329,6 +438,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refused_at_open), cmocka_unit_test(test_layouts), cmocka_unit_test(test_typed),
       cmocka_unit_test(test_damage),          cmocka_unit_test(test_pins),    cmocka_unit_test(test_sealed_producer),
+      cmocka_unit_test(test_quarantine),      cmocka_unit_test(test_against_schema),
       cmocka_unit_test(test_fork),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

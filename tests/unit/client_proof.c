@@ -15,7 +15,7 @@
 static const lki_proof_options small = {
     .thread_count = 12, .key_count = 12, .list_count = 40, .probe_count = 5, .bulk_bytes = 100000};
 
-static const char *const check_names[] = {"create", "race", "read", "list", "remove", "speed"};
+static const char *const check_names[] = {"bucket", "create", "race", "read", "list", "remove", "speed"};
 
 static lake_status prove(liar_lie told, const lki_proof_options *options, lki_proof_report *report, lake_error *err, uint64_t *left) {
   lake_env *env = NULL;
@@ -46,7 +46,7 @@ static void test_honest(void **state) {
     assert_int_equal(left, 0);
     assert_int_equal(report.left_count, 0);
     const bool timed = sizes[i]->probe_count > 0;
-    assert_int_equal(report.check_count, timed ? 6 : 5);
+    assert_int_equal(report.check_count, timed ? 7 : 6);
     for (uint32_t k = 0; k < report.check_count; k++) {
       assert_string_equal(report.checks[k].name, check_names[k]);
       assert_int_equal(report.checks[k].result, LKI_PROOF_OK);
@@ -152,7 +152,7 @@ static bool stop_at(void *ctx) {
 
 static void test_stopped(void **state) {
   (void)state;
-  for (int at = 0; at < 3; at++) {
+  for (int at = 0; at < 4; at++) {
     lki_proof_options options = small;
     lki_proof_report report;
     lake_error err = LAKE_ERROR_INIT;

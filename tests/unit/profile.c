@@ -186,6 +186,13 @@ static void test_files(void **state) {
   assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it: reading it must not hang */
   assert_status(lki_profile_get(&arena, path, "a", "x", &got, &err), LAKE_INVALID, &err);
   remove(path);
+  assert_int_equal(symlink("/dev/null", path), 0); /* as people say: no such file */
+  assert_value("a", "x", NULL);
+  remove(path);
+  assert_int_equal(symlink("/dev/zero", path), 0);
+  assert_status(lki_profile_get(&arena, path, "a", "x", &got, &err), LAKE_INVALID, &err);
+  assert_non_null(strstr(err.text, "larger than"));
+  remove(path);
   write_text("[a]\nx = 1\n");
   assert_int_equal(truncate(path, (off_t)LKI_PROFILE_BYTES_MAX + 1), 0);
   assert_status(lki_profile_get(&arena, path, "a", "x", &got, &err), LAKE_INVALID, &err);
