@@ -289,7 +289,7 @@ static lake_status s3_upload_manifest(lki_arena *arena, const char *upload_id, c
 }
 
 const lki_dialect lki_dialect_s3 = {
-    .scheme = "s3",
+    .place = "bucket",
     .suffix = true,
     .region = true,
     .uploads = true,
@@ -303,7 +303,7 @@ const lki_dialect lki_dialect_s3 = {
 };
 
 const lki_dialect lki_dialect_gcs_xml = {
-    .scheme = "gs",
+    .place = "bucket",
     .suffix = true,
     .uploads = true,
     .write = gcs_write,
