@@ -17,7 +17,7 @@ enum { DRY_RUN = 1, BEFORE };
 static const struct option options_table[] = {
     {"dry-run", no_argument, NULL, DRY_RUN}, {"before", required_argument, NULL, BEFORE}, LKI_CLI_OPTIONS};
 
-static uint64_t deleted_count(const lake_reclaim_report *r) { return r->tgb_count + r->segment_count + r->manifest_count; }
+static uint64_t deleted_count(const lake_reclaim_report *r) { return r->tgb_count + r->segment_count + r->manifest_count + r->upload_count; }
 
 static void add(lake_reclaim_report *sum, const lake_reclaim_report *r) {
   lake_reclaim_report last = *r; /* what is seen is the last call's; what was deleted adds up */
@@ -27,6 +27,7 @@ static void add(lake_reclaim_report *sum, const lake_reclaim_report *r) {
   last.segment_bytes += sum->segment_bytes;
   last.manifest_count += sum->manifest_count;
   last.manifest_bytes += sum->manifest_bytes;
+  last.upload_count += sum->upload_count;
   *sum = last;
 }
 
@@ -63,6 +64,7 @@ static lake_status print_json(lki_cli *cli, const char *url, bool dry_run, const
     lki_json_add_u64(kind, "count", kinds[i].count);
     lki_json_add_u64(kind, "bytes", kinds[i].bytes);
   }
+  lki_json_add_u64(json, "upload_count", r->upload_count);
   lki_json_add_u64(json, "unknown_count", r->unknown_count);
   return lki_cli_print(cli, json, err);
 }
@@ -75,6 +77,7 @@ static void print_text(const char *url, bool dry_run, const lake_reclaim_report 
   printf("\n%s %" PRIu64 " TGBs (%" PRIu64 " bytes), %" PRIu64 " segments (%" PRIu64 " bytes), %" PRIu64
          " manifests (%" PRIu64 " bytes)\n",
          verb, r->tgb_count, r->tgb_bytes, r->segment_count, r->segment_bytes, r->manifest_count, r->manifest_bytes);
+  if (r->upload_count > 0) printf("%s the parts of %" PRIu64 " unfinished uploads\n", verb, r->upload_count);
   printf("kept %" PRIu64 " that may yet be committed (%" PRIu64 " bytes)\n", r->in_flight_count, r->in_flight_bytes);
 }
 

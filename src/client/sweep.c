@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "client/page.h"
 #include "format/names.h"
+#include <string.h>
 
 typedef struct tally {
   uint64_t *count, *bytes;
@@ -99,6 +100,80 @@ static lake_status sweep_prefix(const lki_sweep *sweep, const char *prefix, lki_
   return s;
 }
 
+/* ---- uploads in parts ---- */
+
+#define UPLOAD_BATCH_COUNT 256u
+#define UPLOAD_ROUND_COUNT 1000u
+
+typedef struct dead_upload {
+  const char *key, *upload_id;
+} dead_upload;
+
+/* What one listing has found, at most a batch of them; the texts are the arena's. */
+typedef struct uploads {
+  const lki_sweep *sweep;
+  lki_arena arena;
+  uint32_t count;
+  dead_upload dead[UPLOAD_BATCH_COUNT];
+  bool full, no_memory;
+} uploads;
+
+/* Of a key that could not be deleted itself nothing is touched: its upload may be on its way, even one that is live,
+ * since a put may be sent again. */
+static bool is_dead_key(const lki_sweep *sweep, const char *key) {
+  char id[LKI_PRODUCER_ID_BYTES_MAX + 1];
+  uint64_t epoch = 0, seq = 0;
+  lki_segment_ref ref;
+  if (lki_name_tgb_parse(key, id, &epoch, &seq)) return lki_live_tgb(sweep->live, id, epoch, seq) == LKI_FATE_DEAD;
+  if (lki_name_segment_parse(key, &ref))
+    return lki_live_segment(sweep->live, &ref, sweep->version + 1) == LKI_FATE_DEAD;
+  return false;
+}
+
+static bool take_upload(void *ctx, const char *key, const char *upload_id) {
+  uploads *u = ctx;
+  if (!is_dead_key(u->sweep, key)) return true;
+  if (u->sweep->dry_run) {
+    u->sweep->report->upload_count++;
+    return true;
+  }
+  u->full = u->count == UPLOAD_BATCH_COUNT;
+  if (u->full) return false;
+  dead_upload *d = &u->dead[u->count];
+  d->key = lki_arena_strndup(&u->arena, key, strlen(key));
+  d->upload_id = lki_arena_strndup(&u->arena, upload_id, strlen(upload_id));
+  u->no_memory = d->key == NULL || d->upload_id == NULL;
+  if (!u->no_memory) u->count++;
+  return !u->no_memory;
+}
+
+static lake_status sweep_upload_batch(uploads *u, const char *prefix, lake_error *err) {
+  const lki_sweep *sweep = u->sweep;
+  u->count = 0;
+  u->full = false;
+  lki_arena_init(&u->arena, sweep->ns->env);
+  lake_status s = lki_store_list_uploads(sweep->ns->store, prefix, take_upload, u, sweep->deadline, err);
+  if (s == LAKE_OK && u->no_memory) s = lki_fail(err, LAKE_NOMEM, "out of memory while sweeping uploads of %s", prefix);
+  for (uint32_t i = 0; i < u->count && s == LAKE_OK; i++) {
+    s = lki_store_abort_upload(sweep->ns->store, u->dead[i].key, u->dead[i].upload_id, sweep->deadline, err);
+    if (s == LAKE_OK) sweep->report->upload_count++;
+  }
+  lki_arena_free(&u->arena);
+  return s;
+}
+
+/* A batch at a time, since what was given up is not in the next listing. */
+static lake_status sweep_uploads(const lki_sweep *sweep, const char *prefix, lake_error *err) {
+  uploads *u = lki_new(sweep->ns->env, sizeof *u);
+  if (u == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while sweeping uploads of %s", prefix);
+  u->sweep = sweep;
+  lake_status s = LAKE_OK;
+  for (uint32_t round = 0; round < UPLOAD_ROUND_COUNT && s == LAKE_OK && (round == 0 || u->full); round++)
+    s = sweep_upload_batch(u, prefix, err);
+  lki_free(sweep->ns->env, u);
+  return s;
+}
+
 lake_status lki_sweep_run(const lki_sweep *sweep, lake_error *err) {
   lake_reclaim_report *r = sweep->report;
   lake_status s = sweep_prefix(sweep, "data/", judge_tgb, (tally){&r->tgb_count, &r->tgb_bytes}, err);
@@ -110,5 +185,7 @@ lake_status lki_sweep_run(const lki_sweep *sweep, lake_error *err) {
   if (s == LAKE_OK)
     s = sweep_prefix(sweep, LKI_NAME_MANIFEST_PREFIX, judge_manifest, (tally){&r->manifest_count, &r->manifest_bytes},
                      err);
+  if (s == LAKE_OK) s = sweep_uploads(sweep, "data/", err);
+  if (s == LAKE_OK) s = sweep_uploads(sweep, "segment/", err);
   return s;
 }

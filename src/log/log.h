@@ -45,8 +45,8 @@ lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_
 
 /* One attempt: apply the change, and the cargo on top (may be NULL), to the newest known manifest and create the next
  * version. looked_ns: from lki_log_look for this attempt; 0: there was none.
- * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer; the view is now the winner or newer, but not
- * the newest for certain. FENCED, END,
+ * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer, or, if result->unsettled, not known; the view
+ * is now the winner or newer, but not the newest for certain. FENCED, END,
  * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
  * release result->manifest. */
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,

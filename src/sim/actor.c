@@ -41,7 +41,7 @@ void lki_sim_audit(lki_check *check, lki_process *p, lake_namespace *ns) {
       known = epoch;
       certain = true;
     }
-    if (s == LAKE_UNCERTAIN) certain = false;
+    if (s == LAKE_UNCERTAIN || (s != LAKE_OK && result.unsettled)) certain = false;
     if (s == LAKE_CORRUPT || s == LAKE_INTERNAL) lki_check_fail(check, "auditor: %s", err.text);
     lki_manifest_release(result.manifest);
   }

@@ -231,7 +231,7 @@ static lake_status azure_upload_manifest(lki_arena *arena, const char *upload_id
 }
 
 const lki_dialect lki_dialect_azure = {
-    .scheme = "az",
+    .place = "container",
     .taken_code = "BlobAlreadyExists",
     .write = azure_write,
     .sign = azure_sign,

@@ -84,10 +84,13 @@ typedef struct lki_place {
   char region[40];
 } lki_place;
 
+/* The same bucket in another region. */
+void lki_place_move(lki_place *place, const char *region);
+
 typedef struct lki_cloud_store lki_cloud_store;
 
 struct lki_dialect {
-  const char *scheme;
+  const char *place; /* what holds the objects, for people: "bucket" */
   const char *taken_code; /* a 409 with this code tells that the name is taken; NULL: a 409 never does */
   bool suffix;            /* knows "the last n bytes" */
   bool region;            /* learns regions */

@@ -141,20 +141,19 @@ static lake_status json_sign(lki_cloud_store *store, const lki_place *place,
 
 /* ---- reading ---- */
 
-/* {"error": {"code": 404, "message": "…", "errors": [{"reason": "notFound"}]}}. The kept beginning of a long
- * body does not parse, and then says nothing. A missing bucket and a missing object have the same reason. */
+/* {"error": {"code": 404, "message": "…", "errors": [{"reason": "notFound"}]}}. The kept beginning of a long body does
+ * not parse, and then says nothing. A missing bucket and a missing object have the same reason. */
 static void json_fault(lake_env *env, const lki_http_reply *reply, lki_fault *fault) {
   (void)env;
   lki_json *json = NULL;
-  if (reply->status < 300 || reply->text_bytes == 0) return;
-  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK)
-    return;
+  if (reply->text_bytes == 0) return;
+  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK) return;
   const lki_json *error = lki_json_get(json, "error");
   const char *message = lki_json_string(lki_json_get(error, "message"));
   const lki_json *first = lki_json_first(lki_json_get(error, "errors"));
   const char *reason = first != NULL ? lki_json_string(lki_json_get(first, "reason")) : NULL;
   if (message != NULL) snprintf(fault->message, sizeof fault->message, "%s", message);
-  if (reason != NULL) snprintf(fault->code, sizeof fault->code, "%s", reason);
+  if (error != NULL) snprintf(fault->code, sizeof fault->code, "%s", reason != NULL ? reason : "error");
   if (reply->status == 404 && message != NULL && strstr(message, "bucket does not exist") != NULL)
     snprintf(fault->code, sizeof fault->code, "NoSuchBucket");
   lki_json_free(json);
@@ -165,7 +164,8 @@ static lake_status json_listed(const lki_ask *ask, lake_bytes body, lki_listed *
   lki_json *json = NULL;
   lake_status s = lki_json_parse_max(body, PAGE_BYTES_MAX, "a listing", &json, err);
   if (s == LAKE_NOMEM) return s;
-  if (s != LAKE_OK || !lki_json_is_object(json)) {
+  /* Under a good status too: a page without items is an empty one, an error is none. */
+  if (s != LAKE_OK || !lki_json_is_object(json) || lki_json_get(json, "error") != NULL) {
     lki_json_free(json);
     return lki_fail(err, LAKE_UNAVAILABLE,
                     "a listing is not the JSON that was expected: is the endpoint right?");
@@ -215,7 +215,7 @@ static lake_status json_versioned(lake_env *env, lake_bytes body, bool *versione
 }
 
 const lki_dialect lki_dialect_gcs_json = {
-    .scheme = "gs",
+    .place = "bucket",
     .suffix = true,
     .write = json_write,
     .sign = json_sign,

@@ -35,7 +35,7 @@ static const char *const damaged_codes[] = {"BadDigest",
                                             "InvalidDigest",
                                             "IncompleteBody",
                                             "RequestTimeout",
-                                            "Md5Mismatch",
+                                            "Md5Mismatch", "InvalidPart", "InvalidBlockList",
                                             "XAmzContentSHA256Mismatch",
                                             NULL};
 static const char *const no_bucket_codes[] = {"NoSuchBucket", "ContainerNotFound", "InvalidBucketName", NULL};
@@ -126,8 +126,8 @@ static lki_verdict missing(const lki_ask *ask, const char *bucket, const lki_htt
   const bool whole = ask->name[0] == 0 || ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ||
                      ask->verb == LKI_VERB_UPLOAD_BEGIN || is_one_of(fault->code, no_bucket_codes);
   if (whole) {
-    lki_fail(err, LAKE_INVALID, "there is no bucket \"%.80s\" (HTTP 404 %s); create it, or correct the URL",
-             bucket, fault->code);
+    lki_fail(err, LAKE_INVALID, "there is no %s \"%.80s\" (HTTP 404 %s); create it, or correct the URL",
+             ask->dialect->place, bucket, fault->code);
     return give(LAKE_INVALID, 0);
   }
   if (ask->verb == LKI_VERB_REMOVE || ask->verb == LKI_VERB_UPLOAD_ABORT) return give(LAKE_OK, 0);

@@ -347,6 +347,105 @@ static void test_long_names_leave_room_for_the_cause(void **state) {
   lake_store_close(store);
 }
 
+/* ---- the budget of retries ---- */
+
+/* A store that is down is asked little more than once a call; one that recovers has its retries back. */
+static void test_retries_have_a_budget(void **state) {
+  fixture *f = *state;
+  lake_error err = LAKE_ERROR_INIT;
+  open_faulty(f, LAKE_UNAVAILABLE, 1000000);
+  const int retries = LKI_RETRY_TOKENS_MAX / LKI_RETRY_TOKENS_TRY;
+  for (int i = 0; i < 1000; i++) assert_status(call(f, (verb)(i % VERB_COUNT), far(), &err), LAKE_UNAVAILABLE, &err);
+  assert_int_equal(f->table.call_count, 1000 + retries);
+  /* Each success is a fifth of a retry. */
+  f->table.fail_count = 0;
+  f->table.call_count = 0;
+  for (int i = 0; i < 2 * LKI_RETRY_TOKENS_TRY; i++) assert_ok(call(f, GET, far(), &err), &err);
+  f->table.fail_count = 1000000;
+  assert_status(call(f, GET, far(), &err), LAKE_UNAVAILABLE, &err);
+  assert_int_equal(f->table.call_count, 2 * LKI_RETRY_TOKENS_TRY + 3);
+  assert_status(call(f, GET, far(), &err), LAKE_UNAVAILABLE, &err);
+  assert_int_equal(f->table.call_count, 2 * LKI_RETRY_TOKENS_TRY + 4);
+  /* That an object is missing is an answer as well. */
+  f->table.fail_with = LAKE_NOTFOUND;
+  f->table.fail_count = LKI_RETRY_TOKENS_TRY;
+  for (int i = 0; i < LKI_RETRY_TOKENS_TRY; i++) assert_status(call(f, HEAD, far(), &err), LAKE_NOTFOUND, &err);
+  f->table.fail_with = LAKE_UNCERTAIN;
+  f->table.fail_count = 1;
+  assert_ok(call(f, PUT, far(), &err), &err);
+}
+
+/* One that fails now and then is never short: a retry that is answered gives back what it took. */
+static void test_passing_failures_cost_nothing(void **state) {
+  fixture *f = *state;
+  lake_error err = LAKE_ERROR_INIT;
+  open_faulty(f, LAKE_UNAVAILABLE, 0);
+  for (int i = 0; i < 1000; i++) {
+    f->table.fail_count = 1;
+    assert_ok(call(f, GET, far(), &err), &err);
+  }
+  assert_int_equal(f->table.call_count, 2000);
+}
+
+/* ---- what a table may lack ---- */
+
+typedef struct found_uploads {
+  int count;
+} found_uploads;
+
+static bool find_upload(void *ctx, const char *key, const char *upload_id) {
+  assert_string_equal(key, "k/1");
+  assert_string_equal(upload_id, "id");
+  ((found_uploads *)ctx)->count++;
+  return true;
+}
+
+static lake_status f_list_uploads(void *self, const char *prefix, lake_upload_fn *fn, void *ctx, lake_deadline deadline,
+                                  lake_error *err) {
+  (void)deadline;
+  assert_string_equal(prefix, "k/");
+  lake_status s = answer(self, err);
+  if (s == LAKE_OK) fn(ctx, "k/1", "id");
+  return s;
+}
+
+static lake_status f_abort_upload(void *self, const char *key, const char *upload_id, lake_deadline deadline,
+                                  lake_error *err) {
+  (void)deadline;
+  assert_string_equal(key, "k/1");
+  assert_string_equal(upload_id, "id");
+  return answer(self, err);
+}
+
+static lake_status f_check(void *self, lake_deadline deadline, lake_error *err) {
+  (void)deadline;
+  return answer(self, err);
+}
+
+static void test_later_members(void **state) {
+  fixture *f = *state;
+  lake_error err = LAKE_ERROR_INIT;
+  lake_store_ops ops = faulty_ops;
+  ops.list_uploads = f_list_uploads;
+  ops.abort_upload = f_abort_upload;
+  ops.check = f_check;
+  for (int old = 0; old < 2; old++) { /* a table that ends before them must not be read beyond its end */
+    faulty table = {.fail_with = LAKE_UNSUPPORTED};
+    found_uploads found = {0};
+    lake_store *store = NULL;
+    ops.size = old ? offsetof(lake_store_ops, list_uploads) : (uint32_t)sizeof ops;
+    assert_ok(lake_store_wrap(f->env, &ops, &table, "table:", &store, &err), &err);
+    assert_ok(lki_store_list_uploads(store, "k/", find_upload, &found, far(), &err), &err);
+    assert_ok(lki_store_abort_upload(store, "k/1", "id", far(), &err), &err);
+    assert_int_equal(found.count, old ? 0 : 1);
+    table.fail_count = 1;
+    if (old) assert_ok(lki_store_check(store, far(), &err), &err);
+    else assert_status(lki_store_check(store, far(), &err), LAKE_UNSUPPORTED, &err);
+    assert_int_equal(table.call_count, old ? 0 : 3);
+    lake_store_close(store);
+  }
+}
+
 static void test_incomplete_tables_are_refused(void **state) {
   fixture *f = *state;
   lake_error err = LAKE_ERROR_INIT;
@@ -372,6 +471,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_listing_goes_on_behind_its_last_key, setup, teardown),
       cmocka_unit_test_setup_teardown(test_disordered_listing_is_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_long_names_leave_room_for_the_cause, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_retries_have_a_budget, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_passing_failures_cost_nothing, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_later_members, setup, teardown),
       cmocka_unit_test_setup_teardown(test_incomplete_tables_are_refused, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
