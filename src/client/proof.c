@@ -22,6 +22,11 @@ bool lki_proof_wanted(const char *url) {
 
 /* ---- names and bodies ---- */
 
+lake_deadline lki_proof_until(const lki_proof *p) {
+  const uint64_t at_ns = p->request_ns > 0 ? lki_after_ns(p->env, p->request_ns) : LKI_NEVER;
+  return at_ns < p->deadline.at_ns ? (lake_deadline){at_ns} : p->deadline;
+}
+
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]) {
   static const char *const folders[LKI_PROOF_KINDS] = {"once", "race", "read", "list", "probe", "bulk"};
   snprintf(key, LKI_PROOF_KEY_BYTES, "%s%s/%05" PRIu32, p->report->prefix, folders[kind], i);
@@ -103,42 +108,37 @@ lake_status lki_proof_each(lki_proof *p, uint32_t count, uint32_t thread_count, 
 typedef struct left {
   lki_proof_kind kind;
   atomic_uint count;
-  atomic_bool denied;
+  atomic_bool hopeless; /* one could not be removed, for all the tries of the door: neither could the others */
 } left;
 
-/* Goes on whatever happens: what cannot be removed is counted. */
 static lake_status remove_one(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err) {
   left *l = ctx;
   char key[LKI_PROOF_KEY_BYTES];
   (void)err;
   lki_proof_key(p, l->kind, i, key);
-  const lake_status s = atomic_load(&l->denied) ? LAKE_DENIED : lki_store_remove(store, key, p->step, NULL);
-  if (s != LAKE_OK) atomic_fetch_add(&l->count, 1);
-  if (s == LAKE_DENIED) atomic_store(&l->denied, true);
+  if (atomic_load(&l->hopeless) || lki_store_remove(store, key, lki_proof_until(p), NULL) != LAKE_OK) {
+    atomic_fetch_add(&l->count, 1);
+    atomic_store(&l->hopeless, true);
+  }
   return LAKE_OK;
 }
 
 /* Has time of its own, since the deadline may be what ended the proof. */
 static void clean_up(lki_proof *p) {
+  left l = {0};
+  p->deadline.at_ns = LKI_NEVER;
+  p->request_ns = LKI_STORE_CALL_NS;
   for (int kind = 0; kind < LKI_PROOF_KINDS; kind++) {
-    left l = {.kind = (lki_proof_kind)kind};
-    p->step.at_ns = lki_after_ns(p->env, LKI_STORE_CALL_NS);
+    l.kind = (lki_proof_kind)kind;
     (void)lki_proof_each(p, p->written[kind], 16, remove_one, &l, NULL);
-    p->report->left_count += atomic_load(&l.count);
   }
+  p->report->left_count = atomic_load(&l.count);
   if (p->report->left_count > 0)
     lki_note(p->env, LAKE_LOG_WARN, "%s: %" PRIu64 " objects below %s could not be removed; remove them by hand",
              lki_store_url(p->stores[0]), p->report->left_count, p->report->prefix);
 }
 
 /* ---- the whole ---- */
-
-static void begin_step(lki_proof *p) {
-  p->step = p->deadline;
-  if (p->options->step_ms == 0) return;
-  const uint64_t at_ns = lki_after_ns(p->env, p->options->step_ms * 1000000);
-  if (at_ns < p->step.at_ns) p->step.at_ns = at_ns;
-}
 
 static void note_check(lki_proof *p, const char *name, lki_proof_result result, const char *text) {
   lki_proof_check *check = &p->report->checks[p->report->check_count++];
@@ -150,7 +150,7 @@ static void note_check(lki_proof *p, const char *name, lki_proof_result result, 
 /* What can be read off the settings of the bucket, such as versions of names. */
 static lake_status ask_bucket(lki_proof *p, lake_error *err) {
   if (!lki_proof_wanted(lki_store_url(p->stores[0]))) return LAKE_OK;
-  const lake_status s = lki_store_check(p->stores[0], p->step, err);
+  const lake_status s = lki_store_check(p->stores[0], lki_proof_until(p), err);
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "no setting of the bucket is known to stand in the way");
   return s;
 }
@@ -169,7 +169,6 @@ static lake_status run_steps(lki_proof *p, lake_error *err) {
     lake_error e = LAKE_ERROR_INIT;
     if (p->options->stop != NULL && p->options->stop(p->options->ctx))
       return lki_fail(err, LAKE_CANCELED, "%s: the check was ended before it was through", lki_store_url(p->stores[0]));
-    begin_step(p);
     p->said[0] = 0;
     const lake_status s = steps[i].run(p, &e);
     if (s == LAKE_OK) {
@@ -194,7 +193,7 @@ lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_option
                             lake_deadline deadline, lake_error *err) {
   lake_env *env = lki_store_env(a);
   lki_proof p = {.env = env, .stores = {a, b}, .options = options, .report = report, .deadline = deadline,
-                 .nonce = lki_random_u64(env)};
+                 .request_ns = options->request_ms * 1000000, .nonce = lki_random_u64(env)};
   memset(report, 0, sizeof *report);
   snprintf(report->prefix, sizeof report->prefix, LKI_PROOF_PREFIX "%016" PRIx64 "/", p.nonce);
   const lake_status s = run_steps(&p, err);

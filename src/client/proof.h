@@ -16,7 +16,7 @@ typedef struct lki_proof_options {
   uint32_t list_count;   /* objects of the listing; more than 1,000 take several pages on a real store */
   uint32_t probe_count;  /* small requests that are timed; 0: speed is not measured */
   uint32_t bulk_bytes;   /* of an object for the estimate of bandwidth */
-  uint64_t step_ms;      /* longest wait of one step; 0: only the deadline bounds it */
+  uint64_t request_ms;   /* longest wait for one request; 0: only the deadline bounds it */
   bool (*stop)(void *ctx); /* asked between requests of the caller's thread: clean up and return CANCELED; NULL: never */
   void *ctx;
 } lki_proof_options;

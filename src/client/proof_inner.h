@@ -21,12 +21,14 @@ typedef struct lki_proof {
   const lki_proof_options *options;
   lki_proof_report *report;
   lake_deadline deadline; /* of the whole */
-  lake_deadline step;     /* of the step that runs */
+  uint64_t request_ns;    /* longest wait for one request; 0: until the deadline */
   uint64_t nonce;
   uint32_t written[LKI_PROOF_KINDS]; /* numbers below it may be there */
   char said[400];         /* what the step that runs has to say */
 } lki_proof;
 
+/* When the request that begins now has to be through. */
+lake_deadline lki_proof_until(const lki_proof *p);
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]);
 /* A body that tells who wrote it. */
 lake_bytes lki_proof_body(const lki_proof *p, uint32_t who, uint32_t i, char body[LKI_PROOF_BODY_BYTES]);

@@ -10,7 +10,7 @@
 static lake_status read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err) {
   char got[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
-  const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, p->step, err);
+  const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(p), err);
   if (s == LAKE_NOTFOUND) return lki_proof_refute(err, "it says that a name was created, but nothing is there");
   if (s == LAKE_CORRUPT) return lki_proof_refute(err, "a name that was created holds other bytes (%s)", err->text);
   if (s != LAKE_OK) return s;
@@ -21,14 +21,14 @@ static lake_status read_back(lki_proof *p, lake_store *store, const char *key, l
 /* The outcome of a create that is not known is known once the name has been read: OK, ours; EXISTS, another's. */
 static lake_status create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err) {
   for (int i = 0;; i++) {
-    const lake_status s = lki_store_put_if_absent(store, key, body, p->step, err);
+    const lake_status s = lki_store_put_if_absent(store, key, body, lki_proof_until(p), err);
     if (s == LAKE_OK || s == LAKE_EXISTS) return s;
     if ((s != LAKE_UNCERTAIN && s != LAKE_UNAVAILABLE && s != LAKE_AGAIN) || i == 7) return s;
     lki_sleep_until(p->env, lki_after_ns(p->env, (uint64_t)(200e6 * (i + 1) * lki_random_unit(p->env))));
     char got[LKI_PROOF_BODY_BYTES];
     size_t bytes = 0;
     lake_error back = LAKE_ERROR_INIT;
-    const lake_status r = lki_proof_read(store, key, got, sizeof got, &bytes, p->step, &back);
+    const lake_status r = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(p), &back);
     if (r == LAKE_OK) return bytes == body.bytes && memcmp(got, body.data, bytes) == 0 ? LAKE_OK : LAKE_EXISTS;
   }
 }
@@ -98,7 +98,7 @@ static void run(void *arg) {
     lki_proof_key(p, LKI_PROOF_RACE, k, key);
     const lake_bytes body = lki_proof_body(p, me->index, k, text);
     line_up(r);
-    const lake_status s = lki_store_put_if_absent(p->stores[me->index % 2], key, body, p->step, NULL);
+    const lake_status s = lki_store_put_if_absent(p->stores[me->index % 2], key, body, lki_proof_until(p), NULL);
     r->told[(size_t)me->index * r->key_count + k] = (unsigned char)s;
   }
 }
@@ -108,7 +108,7 @@ static lake_status owner_of(const race *r, lake_store *store, uint32_t k, uint32
   char key[LKI_PROOF_KEY_BYTES], got[LKI_PROOF_BODY_BYTES], text[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
   lki_proof_key(r->p, LKI_PROOF_RACE, k, key);
-  const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, r->p->step, err);
+  const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(r->p), err);
   if (s != LAKE_OK) return s;
   for (*owner = 0; *owner < r->racer_count; ++*owner) {
     const lake_bytes body = lki_proof_body(r->p, *owner, k, text);

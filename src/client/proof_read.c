@@ -28,7 +28,7 @@ static lake_status check_range(lki_proof *p, lake_store *store, const char *key,
   const uint64_t want = range.kind == LAKE_RANGE_EXACT ? range.bytes : OBJECT_BYTES - from;
   range_text(range, what);
   buffer->bytes = 0;
-  const lake_status s = lki_store_get(store, key, range, buffer, &info, p->step, err);
+  const lake_status s = lki_store_get(store, key, range, buffer, &info, lki_proof_until(p), err);
   if (s == LAKE_NOTFOUND) return lki_proof_refute(err, "an object that was written is not there");
   if (s == LAKE_CORRUPT) return lki_proof_refute(err, "%s: not delivered (%s)", what, err->text);
   if (s != LAKE_OK) return s;
@@ -60,7 +60,7 @@ static lake_status check_ranges(lki_proof *p, const char *key, lake_buffer *buff
       s = lki_proof_refute(err, "whole objects are delivered, but not a part of one (%s)", cause.text);
   }
   if (s != LAKE_OK) return s;
-  s = lki_store_get(p->stores[0], key, lki_range_exact(OBJECT_BYTES - 1, 2), buffer, NULL, p->step, &cause);
+  s = lki_store_get(p->stores[0], key, lki_range_exact(OBJECT_BYTES - 1, 2), buffer, NULL, lki_proof_until(p), &cause);
   if (s == LAKE_OK) return lki_proof_refute(err, "a range past the end of an object is answered as if it were there");
   if (s == LAKE_CORRUPT) return LAKE_OK;
   lki_error_copy(err, &cause);
@@ -79,9 +79,9 @@ lake_status lki_proof_ranges(lki_proof *p, lake_error *err) {
     for (size_t i = 0; i < OBJECT_BYTES; i++) body.data[i] = pattern(i);
     body.bytes = OBJECT_BYTES;
     p->written[LKI_PROOF_READ] = 1;
-    s = lki_store_put(p->stores[0], key, lki_buffer_view(&body), p->step, err);
+    s = lki_store_put(p->stores[0], key, lki_buffer_view(&body), lki_proof_until(p), err);
   }
-  if (s == LAKE_OK) s = lki_store_head(p->stores[1], key, &info, p->step, err);
+  if (s == LAKE_OK) s = lki_store_head(p->stores[1], key, &info, lki_proof_until(p), err);
   if (s == LAKE_NOTFOUND) s = lki_proof_refute(err, "an object that was written is not there");
   if (s == LAKE_OK && info.object_bytes != OBJECT_BYTES)
     s = lki_proof_refute(err, "an object of %u bytes is said to have %" PRIu64, OBJECT_BYTES, info.object_bytes);
@@ -140,11 +140,11 @@ static lake_status check_listing(lki_proof *p, lake_store *store, bool thinned, 
   char prefix[LKI_PROOF_KEY_BYTES];
   lki_proof_key(p, LKI_PROOF_LIST, 0, prefix);
   *(strrchr(prefix, '/') + 1) = 0;
-  lake_status s = lki_store_list(store, prefix, NULL, take, &w, p->step, err);
+  lake_status s = lki_store_list(store, prefix, NULL, take, &w, lki_proof_until(p), err);
   if (s == LAKE_OK && !w.wrong && w.left > 0) return say_wrong(&w, err);
   if (s == LAKE_OK && !w.wrong) {
     w.left = count + 1;
-    s = lki_store_list(store, prefix, w.last, take, &w, p->step, err);
+    s = lki_store_list(store, prefix, w.last, take, &w, lki_proof_until(p), err);
   }
   if (s == LAKE_CORRUPT) return lki_proof_refute(err, "a listing is not in order (%s)", err->text);
   if (s != LAKE_OK) return s;
@@ -156,7 +156,7 @@ static lake_status put_one(lki_proof *p, lake_store *store, uint32_t i, void *ct
   (void)ctx;
   char key[LKI_PROOF_KEY_BYTES], text[LKI_PROOF_BODY_BYTES];
   lki_proof_key(p, LKI_PROOF_LIST, i, key);
-  return lki_store_put(store, key, lki_proof_body(p, 0, i, text), p->step, err);
+  return lki_store_put(store, key, lki_proof_body(p, 0, i, text), lki_proof_until(p), err);
 }
 
 lake_status lki_proof_listing(lki_proof *p, lake_error *err) {
@@ -174,7 +174,7 @@ static lake_status remove_third(lki_proof *p, lake_store *store, uint32_t i, voi
   (void)ctx;
   char key[LKI_PROOF_KEY_BYTES];
   lki_proof_key(p, LKI_PROOF_LIST, i * 3, key);
-  return lki_store_remove(store, key, p->step, err);
+  return lki_store_remove(store, key, lki_proof_until(p), err);
 }
 
 static lake_status check_gone(lki_proof *p, const char *key, lake_error *err) {
@@ -182,8 +182,8 @@ static lake_status check_gone(lki_proof *p, const char *key, lake_error *err) {
   size_t bytes = 0;
   lake_object_info info;
   for (int i = 0; i < 2; i++) {
-    lake_status s = lki_proof_read(p->stores[i], key, got, sizeof got, &bytes, p->step, err);
-    if (s == LAKE_NOTFOUND) s = lki_store_head(p->stores[i], key, &info, p->step, err);
+    lake_status s = lki_proof_read(p->stores[i], key, got, sizeof got, &bytes, lki_proof_until(p), err);
+    if (s == LAKE_NOTFOUND) s = lki_store_head(p->stores[i], key, &info, lki_proof_until(p), err);
     if (s == LAKE_OK || s == LAKE_CORRUPT) return lki_proof_refute(err, "an object that was removed is still there");
     if (s != LAKE_NOTFOUND) return s;
   }
@@ -201,13 +201,13 @@ lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
   }
   lki_proof_key(p, LKI_PROOF_LIST, 0, key);
   if (s == LAKE_OK) s = check_gone(p, key, err);
-  if (s == LAKE_OK) s = lki_store_remove(p->stores[0], key, p->step, err); /* nothing is there: fine too */
+  if (s == LAKE_OK) s = lki_store_remove(p->stores[0], key, lki_proof_until(p), err); /* nothing is there: fine too */
   if (s == LAKE_OK) s = check_listing(p, p->stores[1], true, err);
   if (s != LAKE_OK) return s;
   const lake_bytes body = lki_proof_body(p, 3, 0, text);
-  s = lki_store_put_if_absent(p->stores[1], key, body, p->step, err);
+  s = lki_store_put_if_absent(p->stores[1], key, body, lki_proof_until(p), err);
   if (s == LAKE_EXISTS || s == LAKE_UNCERTAIN) {
-    s = lki_proof_read(p->stores[0], key, got, sizeof got, &bytes, p->step, err);
+    s = lki_proof_read(p->stores[0], key, got, sizeof got, &bytes, lki_proof_until(p), err);
     if (s == LAKE_NOTFOUND) return lki_proof_refute(err, "the name of an object that was removed cannot be created again");
   }
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "what is removed is gone at once, also from listings");

@@ -31,9 +31,9 @@ static lake_status probe(lki_proof *p, uint32_t count, lake_error *err) {
     lki_proof_key(p, LKI_PROOF_PROBE, i, key);
     p->written[LKI_PROOF_PROBE] = i + 1;
     const uint64_t begin_ns = lki_now_ns(p->env);
-    s = lki_store_put(p->stores[0], key, (lake_bytes){body, sizeof body}, p->step, err);
+    s = lki_store_put(p->stores[0], key, (lake_bytes){body, sizeof body}, lki_proof_until(p), err);
     const uint64_t middle_ns = lki_now_ns(p->env);
-    if (s == LAKE_OK) s = lki_proof_read(p->stores[0], key, got, sizeof got, &bytes, p->step, err);
+    if (s == LAKE_OK) s = lki_proof_read(p->stores[0], key, got, sizeof got, &bytes, lki_proof_until(p), err);
     if (s == LAKE_NOTFOUND) s = lki_proof_refute(err, "an object that was written is not there");
     put_ns[i] = middle_ns - begin_ns;
     get_ns[i] = lki_now_ns(p->env) - middle_ns;
@@ -48,7 +48,7 @@ static lake_status put_bulk(lki_proof *p, lake_store *store, uint32_t i, void *c
   const lake_buffer *body = ctx;
   char key[LKI_PROOF_KEY_BYTES];
   lki_proof_key(p, LKI_PROOF_BULK, i, key);
-  return lki_store_put(store, key, lki_buffer_view(body), p->step, err);
+  return lki_store_put(store, key, lki_buffer_view(body), lki_proof_until(p), err);
 }
 
 static lake_status get_bulk(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err) {
@@ -57,7 +57,7 @@ static lake_status get_bulk(lki_proof *p, lake_store *store, uint32_t i, void *c
   char key[LKI_PROOF_KEY_BYTES];
   lki_proof_key(p, LKI_PROOF_BULK, i, key);
   lki_buffer_init(&got, p->env, body->bytes);
-  lake_status s = lki_store_get(store, key, lki_range_whole(), &got, NULL, p->step, err);
+  lake_status s = lki_store_get(store, key, lki_range_whole(), &got, NULL, lki_proof_until(p), err);
   if (s == LAKE_NOTFOUND) s = lki_proof_refute(err, "an object that was written is not there");
   if (s == LAKE_OK && (got.bytes != body->bytes || memcmp(got.data, body->data, got.bytes) != 0))
     s = lki_proof_refute(err, "an object of %zu bytes comes back with other bytes", body->bytes);

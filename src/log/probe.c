@@ -286,6 +286,15 @@ lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_
   return s;
 }
 
+/* A listing may be behind what is there: only the name itself tells whether it is empty. */
+static lake_status look_beyond_list(lki_log *log, lake_deadline deadline, lake_error *err) {
+  lki_manifest *view = lki_log_view(log);
+  const uint64_t listed = view->version;
+  lki_manifest_release(view);
+  const manner by_name = {.use_hint = false, .may_list = false, .check_boundary = true};
+  return look(log, listed, by_name, deadline, err);
+}
+
 lake_status lki_log_catch_up(lki_log *log, lake_deadline deadline, lake_error *err) {
   lki_lock(log->env, log->synced.lock);
   const bool opened = log->synced.opened;
@@ -296,6 +305,7 @@ lake_status lki_log_catch_up(lki_log *log, lake_deadline deadline, lake_error *e
     const uint64_t before = view->version;
     lki_manifest_release(view);
     lake_status s = look(log, before, how, deadline, err);
+    if (s == LAKE_OK && how.may_list) s = look_beyond_list(log, deadline, err);
     if (s != LAKE_OK) return s;
     view = lki_log_view(log);
     const uint64_t after = view->version;

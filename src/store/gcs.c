@@ -164,7 +164,8 @@ static lake_status json_listed(const lki_ask *ask, lake_bytes body, lki_listed *
   lki_json *json = NULL;
   lake_status s = lki_json_parse_max(body, PAGE_BYTES_MAX, "a listing", &json, err);
   if (s == LAKE_NOMEM) return s;
-  if (s != LAKE_OK || !lki_json_is_object(json)) {
+  /* Under a good status too: a page without items is an empty one, an error is none. */
+  if (s != LAKE_OK || !lki_json_is_object(json) || lki_json_get(json, "error") != NULL) {
     lki_json_free(json);
     return lki_fail(err, LAKE_UNAVAILABLE,
                     "a listing is not the JSON that was expected: is the endpoint right?");

@@ -148,7 +148,7 @@ bool faults_add(faults *f, const char *lines, text *why) {
 
 static bool fits(const rule *r, const request *q) {
   return (r->endless || r->count > 0) && (r->ops & BIT(q->op)) != 0 &&
-         (r->key == NULL || strstr(q->name != NULL ? q->name : "", r->key) != NULL);
+         (r->key == NULL || strstr(q->name != NULL ? q->name : "", r->key) != NULL || strstr(q->target, r->key) != NULL);
 }
 
 /* Counts a rule that fits; false while it still lets requests pass. */

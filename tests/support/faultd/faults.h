@@ -5,8 +5,8 @@
  *   duplicate               done twice; the reply is the second one's
  *   late-put                500 now (arg=drop: no reply); it is done right after a GET or HEAD of this key got its 404
  *   error-500               nothing was done (arg=applied: it was); so the next three
- *   slowdown-503            with Retry-After: 1
- *   throttle-429            with Retry-After: 1
+ *   slowdown-503            with a Retry-After of arg seconds (1)
+ *   throttle-429            with a Retry-After of arg seconds (1)
  *   conflict-409-undecided  a race is not over: ask again
  *   taken-409, taken-304    instead of the dialect's own answer that a name is taken (on Azure a 409 it is)
  *   error-200               200 with an error in its body; nothing was done (arg=applied: it was)
@@ -52,7 +52,7 @@ typedef struct faults faults;
 faults *faults_new(void);
 
 /* One rule a line: <fault> [op=get|put|create|head|list|delete|complete|other|any] [key=<substring>] [count=N|all]
- * [skip=N] [arg=<text>]. Without op: wherever the fault makes sense; without count: once, but skew: always. False with
+ * [skip=N] [arg=<text>]. key: in "bucket/key" or in the target as it was sent. Without op: wherever the fault makes sense; without count: once, but skew: always. False with
  * the reason in why when a line is no rule; none of the lines is in force then. */
 bool faults_add(faults *f, const char *lines, text *why);
 /* The first rule that fits this request and needs no more than what there is; it counts as fired. */

@@ -15,7 +15,6 @@ void refuse(const server *s, const request *q, reply *r, refusal why) {
   const refusal_text *t = &s->options.dialect->refusals[why];
   reply_free(r);
   *r = (reply){0};
-  if (why == REFUSE_SLOWDOWN || why == REFUSE_THROTTLED) reply_header(r, "Retry-After", "1");
   if (why == REFUSE_REGION && s->options.region != NULL) reply_header(r, "x-amz-bucket-region", "%s", s->options.region);
   s->options.dialect->error(q, r, t->status, t->code, t->message);
 }
@@ -114,6 +113,8 @@ static bool answer_with(server *s, request *q, reply *r, const fault_hit *hit) {
   if (hit->which == FAULT_DROP_REPLY || (q->held && strcmp(hit->arg, "drop") == 0)) return false;
   if (instead != REFUSE_LIMIT) refuse(s, q, r, instead);
   if (hit->which == FAULT_ERROR_200) r->status = 200;
+  if (instead == REFUSE_SLOWDOWN || instead == REFUSE_THROTTLED)
+    reply_header(r, "Retry-After", "%s", hit->arg[0] >= '0' && hit->arg[0] <= '9' ? hit->arg : "1");
   return true;
 }
 
