@@ -206,7 +206,8 @@ inline put() {
   if
   :: name[version + 1] == 0 -> create(version + 1, ATTEMPT(me, gave_up), content, seq); at = CREATED
   :: name[version + 1] != 0 ->
-#ifdef TRUST_EXISTS
+#ifdef TRUST_EXISTS /* told that this attempt lost; later the map would tell, but that is what AGAIN means */
+     insist(I5_NOT_COMMITTED, truth[version + 1].attempt != ATTEMPT(me, gave_up));
      at = BEHIND
 #else
      at = READ_BACK
