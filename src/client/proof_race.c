@@ -7,7 +7,7 @@
 
 /* ---- twice ---- */
 
-static lake_status read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err) {
+lake_status lki_proof_read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err) {
   char got[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
   const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(p), err);
@@ -18,8 +18,7 @@ static lake_status read_back(lki_proof *p, lake_store *store, const char *key, l
   return lki_proof_refute(err, "a name that was created holds other bytes: it was written over");
 }
 
-/* The outcome of a create that is not known is known once the name has been read: OK, ours; EXISTS, another's. */
-static lake_status create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err) {
+lake_status lki_proof_create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err) {
   for (int i = 0;; i++) {
     const lake_status s = lki_store_put_if_absent(store, key, body, lki_proof_until(p), err);
     if (s == LAKE_OK || s == LAKE_EXISTS) return s;
@@ -38,20 +37,20 @@ lake_status lki_proof_create(lki_proof *p, lake_error *err) {
   const lake_bytes one = lki_proof_body(p, 1, 0, first), two = lki_proof_body(p, 2, 0, second);
   lki_proof_key(p, LKI_PROOF_ONCE, 0, key);
   p->written[LKI_PROOF_ONCE] = 1;
-  lake_status s = create_for_sure(p, p->stores[0], key, one, err);
+  lake_status s = lki_proof_create_for_sure(p, p->stores[0], key, one, err);
   if (s == LAKE_EXISTS) {
-    s = read_back(p, p->stores[0], key, one, err);
+    s = lki_proof_read_back(p, p->stores[0], key, one, err);
     if (s == LAKE_UNSUPPORTED) return lki_proof_refute(err, "it says that a new name is taken: the condition is turned round");
   }
-  if (s == LAKE_OK) s = read_back(p, p->stores[0], key, one, err);
-  if (s == LAKE_OK) s = read_back(p, p->stores[1], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[0], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s != LAKE_OK) return s;
-  s = create_for_sure(p, p->stores[1], key, two, err);
+  s = lki_proof_create_for_sure(p, p->stores[1], key, two, err);
   if (s == LAKE_OK)
     return lki_proof_refute(err, "a name can be created twice: the condition of a create is ignored (or, on S3, the bucket keeps versions)");
   if (s != LAKE_EXISTS) return s;
-  s = read_back(p, p->stores[0], key, one, err);
-  if (s == LAKE_OK) s = read_back(p, p->stores[1], key, one, err);
+  s = lki_proof_read_back(p, p->stores[0], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "a name is created once; a second create is refused and changes nothing");
   return s;
 }

@@ -58,6 +58,11 @@ static bool first_time(liar *l, const char *key, lake_deadline deadline) {
   return lki_store_put_if_absent(l->inner, mark, none, deadline, NULL) == LAKE_OK;
 }
 
+/* Only the removal creates the name of an object of the list. */
+static bool recreated(const char *key) {
+  return strstr(key, "/list/") != NULL;
+}
+
 static lake_status create_in_doubt(liar *l, const char *key, lake_bytes body, lake_deadline deadline, lake_error *err) {
   const unsigned n = atomic_fetch_add(&l->count, 1);
   const lake_status s = lki_store_put_if_absent(l->inner, key, body, deadline, err);
@@ -80,6 +85,19 @@ static lake_status liar_put_if_absent(void *self, const char *key, lake_bytes bo
     break;
   case TRUE_BUSY:
     if (race(key)) return lki_fail(err, LAKE_UNAVAILABLE, "slow down");
+    break;
+  case LIE_NAME_SPENT:
+    if (recreated(key)) return lki_fail(err, LAKE_EXISTS, "taken");
+    break;
+  case LIE_REMOVED_RETURNS:
+    if (!recreated(key)) break;
+    (void)lki_store_put(l->inner, key, (lake_bytes){"old", 3}, deadline, NULL);
+    return lki_fail(err, LAKE_EXISTS, "taken");
+  case TRUE_RECREATE_UNDECIDED:
+    if (recreated(key) && first_time(l, key, deadline)) return lki_fail(err, LAKE_UNCERTAIN, "undecided");
+    break;
+  case TRUE_RECREATE_BUSY:
+    if (recreated(key) && first_time(l, key, deadline)) return lki_fail(err, LAKE_UNAVAILABLE, "slow down");
     break;
   case TRUE_CREATE_DENIED: return lki_fail(err, LAKE_DENIED, "not allowed");
   case TRUE_REPLIES_LOST: return create_in_doubt(l, key, body, deadline, err);
