@@ -84,6 +84,9 @@ typedef struct lki_place {
   char region[40];
 } lki_place;
 
+/* The same bucket in another region. */
+void lki_place_move(lki_place *place, const char *region);
+
 typedef struct lki_cloud_store lki_cloud_store;
 
 struct lki_dialect {

@@ -104,19 +104,22 @@ void lki_try_release(lki_cloud_store *store, lki_try *t) {
   t->rejected = NULL;
 }
 
-/* Amazon's hosts have the region in their names; no other host is ever taken from a reply, since the next
- * request will carry a signature. */
-static void move_origin(lki_place *place, const char *region) {
+/* Amazon's hosts have the region in their names, "s3.REGION.amazonaws.com" and its sisters; no other host is ever taken
+ * from a reply, since the next request will carry a signature. */
+void lki_place_move(lki_place *place, const char *region) {
+  static const char global[] = "s3.amazonaws.com";
   char old[64], origin[sizeof place->origin];
-  snprintf(old, sizeof old, "s3.%s.amazonaws.com", place->region);
+  snprintf(old, sizeof old, ".%s.amazonaws.com", place->region);
   const char *at = strstr(place->origin, old);
+  size_t old_bytes = strlen(place->region) + 1; /* what is replaced: ".REGION" */
   if (at == NULL) {
-    snprintf(old, sizeof old, "s3.amazonaws.com");
-    at = strstr(place->origin, old);
+    at = strstr(place->origin, global);
+    if (at != NULL) at += 2; /* behind "s3" */
+    old_bytes = 0;
   }
+  snprintf(place->region, sizeof place->region, "%s", region);
   if (at == NULL) return;
-  int n = snprintf(origin, sizeof origin, "%.*ss3.%s.amazonaws.com%s", (int)(at - place->origin),
-                   place->origin, region, at + strlen(old));
+  int n = snprintf(origin, sizeof origin, "%.*s.%s%s", (int)(at - place->origin), place->origin, region, at + old_bytes);
   if (n > 0 && (size_t)n < sizeof origin) memcpy(place->origin, origin, (size_t)n + 1);
 }
 
@@ -128,10 +131,7 @@ static bool learn_region(lki_cloud_store *store, const lki_try *t, const char *r
   lki_place *place = &store->synced.place;
   const bool first =
       strcmp(place->region, t->place.region) == 0; /* else another thread has learned meanwhile */
-  if (first) {
-    move_origin(place, region);
-    snprintf(place->region, sizeof place->region, "%s", region);
-  }
+  if (first) lki_place_move(place, region);
   lki_unlock(store->env, store->synced.lock);
   if (first)
     lki_note(store->env, LAKE_LOG_INFO, "store: bucket %s is in region %s", store->settings.bucket, region);

@@ -132,6 +132,50 @@ static void test_reads_that_stay_wrong(void **state) {
   }
 }
 
+/* What is asked where nothing is. */
+static void test_edges(void **state) {
+  (void)state;
+  const struct {
+    const char *key;
+    lake_range range;
+    lake_status want;
+    size_t bytes, object_bytes;
+  } cases[] = {
+      {"empty", lki_range_suffix(10), LAKE_OK, 0, 0},
+      {"empty", lki_range_exact(0, 1), LAKE_CORRUPT, 0, 0},
+      {"ten", lki_range_suffix(3), LAKE_OK, 3, 10},
+      {"ten", lki_range_suffix(10), LAKE_OK, 10, 10},
+      {"ten", lki_range_suffix(11), LAKE_OK, 10, 10},
+      {"ten", lki_range_exact(9, 1), LAKE_OK, 1, 10},
+      {"ten", lki_range_exact(9, 2), LAKE_CORRUPT, 0, 0},
+      {"ten", lki_range_exact(10, 1), LAKE_CORRUPT, 0, 0},
+      {"ten", lki_range_exact(20, 5), LAKE_CORRUPT, 0, 0},
+      {"ten", lki_range_exact(UINT64_MAX - 20, 10), LAKE_CORRUPT, 0, 0},
+      {"none", lki_range_suffix(3), LAKE_NOTFOUND, 0, 0},
+      {"none", lki_range_exact(0, 3), LAKE_NOTFOUND, 0, 0},
+  };
+  for (int form = 0; form < FORM_COUNT; form++) {
+    lake_error err = LAKE_ERROR_INIT;
+    cloud_start((cloud_form)form, "", NULL, NULL);
+    assert_ok(lki_store_put(c.store, "empty", cloud_text(""), test_deadline(c.env), &err), &err);
+    assert_ok(lki_store_put(c.store, "ten", cloud_text("0123456789"), test_deadline(c.env), &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+      unsigned char room[32];
+      lake_buffer out;
+      lake_object_info info = {99};
+      lki_buffer_init_fixed(&out, c.env, room, sizeof room);
+      out.bytes = 7;
+      lake_status s = lki_store_get(c.store, cases[i].key, cases[i].range, &out, &info, test_deadline(c.env), &err);
+      if (s != cases[i].want)
+        fail_msg("%s, case %zu: %s %s", form_names[form], i, lake_status_name(s), s == LAKE_OK ? "" : err.text);
+      assert_int_equal(out.bytes, s == LAKE_OK ? cases[i].bytes : 7);
+      assert_int_equal(info.object_bytes, s == LAKE_OK ? cases[i].object_bytes : 99);
+      if (s == LAKE_OK) assert_memory_equal(out.data, &"0123456789"[10 - cases[i].bytes], cases[i].bytes);
+    }
+    cloud_stop();
+  }
+}
+
 /* ---- a bucket that is not there ---- */
 
 static void test_no_bucket(void **state) {
@@ -166,7 +210,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_creates),           cmocka_unit_test(test_create_without_answer),
       cmocka_unit_test(test_ranged_reads),      cmocka_unit_test(test_reads_that_stay_wrong),
-      cmocka_unit_test(test_no_bucket),
+      cmocka_unit_test(test_edges),             cmocka_unit_test(test_no_bucket),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,8 +216,31 @@ static void test_text(void **state) {
   assert_string_equal(err.text, "HTTP 503 SlowDown: Please reduce your request rate. (request tx0001)");
 }
 
+/* ---- another region ---- */
+
+static void moves(const char *origin, const char *from, const char *to, const char *want) {
+  lki_place place = {.base = "/"};
+  strncpy(place.origin, origin, sizeof place.origin - 1);
+  strncpy(place.region, from, sizeof place.region - 1);
+  lki_place_move(&place, to);
+  assert_string_equal(place.origin, want);
+  assert_string_equal(place.region, to);
+}
+
+static void test_regions(void **state) {
+  (void)state;
+  moves("https://b.s3.us-east-1.amazonaws.com", "us-east-1", "eu-west-1", "https://b.s3.eu-west-1.amazonaws.com");
+  moves("https://s3.us-east-1.amazonaws.com", "us-east-1", "eu-west-1", "https://s3.eu-west-1.amazonaws.com");
+  moves("https://b.s3.amazonaws.com", "us-east-1", "eu-west-1", "https://b.s3.eu-west-1.amazonaws.com");
+  moves("https://b.s3.dualstack.us-east-1.amazonaws.com", "us-east-1", "a-1", "https://b.s3.dualstack.a-1.amazonaws.com");
+  moves("https://s3-fips.us-east-1.amazonaws.com", "us-east-1", "a-1", "https://s3-fips.a-1.amazonaws.com");
+  moves("https://s3.cn-north-1.amazonaws.com.cn", "cn-north-1", "cn-west-1", "https://s3.cn-west-1.amazonaws.com.cn");
+  moves("https://ceph.site:8443", "us-east-1", "site", "https://ceph.site:8443"); /* never another host */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),
-                                     cmocka_unit_test(test_shorter), cmocka_unit_test(test_text)};
+                                     cmocka_unit_test(test_shorter), cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_regions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
