@@ -38,6 +38,8 @@ lake_status lki_proof_read(lake_store *store, const char *key, void *dst, size_t
 /* Creates a name, and asks until it is known what came of it: OK, by us; EXISTS, by another, or by an earlier try of ours.
  * A service may refuse a create for a while, such as one that follows on a removal, and keep its promises all the same. */
 lake_status lki_proof_create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err);
+/* Refutes the store, in these words, if anything is found at a name, over either connection. */
+lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err);
 /* Refutes the store unless `want` is what is at a name. */
 lake_status lki_proof_read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err);
 /* Calls fn for 0 .. count-1 from a few threads, over both stores by turns; the first failure ends it and is returned. */

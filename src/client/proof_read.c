@@ -177,14 +177,14 @@ static lake_status remove_third(lki_proof *p, lake_store *store, uint32_t i, voi
   return lki_store_remove(store, key, lki_proof_until(p), err);
 }
 
-static lake_status check_gone(lki_proof *p, const char *key, lake_error *err) {
+lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err) {
   char got[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
   lake_object_info info;
   for (int i = 0; i < 2; i++) {
     lake_status s = lki_proof_read(p->stores[i], key, got, sizeof got, &bytes, lki_proof_until(p), err);
     if (s == LAKE_NOTFOUND) s = lki_store_head(p->stores[i], key, &info, lki_proof_until(p), err);
-    if (s == LAKE_OK || s == LAKE_CORRUPT) return lki_proof_refute(err, "an object that was removed is still there");
+    if (s == LAKE_OK || s == LAKE_CORRUPT) return lki_proof_refute(err, "%s", refutation);
     if (s != LAKE_NOTFOUND) return s;
   }
   return LAKE_OK;
@@ -199,7 +199,7 @@ lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
     return LAKE_OK;
   }
   lki_proof_key(p, LKI_PROOF_LIST, 0, key);
-  if (s == LAKE_OK) s = check_gone(p, key, err);
+  if (s == LAKE_OK) s = lki_proof_none(p, key, "an object that was removed is still there", err);
   if (s == LAKE_OK) s = lki_store_remove(p->stores[0], key, lki_proof_until(p), err); /* nothing is there: fine too */
   if (s == LAKE_OK) s = check_listing(p, p->stores[1], true, err);
   if (s != LAKE_OK) return s;

@@ -104,6 +104,8 @@ static void test_lies(void **state) {
       {LIE_SUFFIX_IS_HEAD, "read", "the last 1 bytes: byte 0 is wrong"},
       {LIE_HEAD_SIZE, "read", "is said to have 100004"},
       {LIE_REMOVE_NOTHING, "remove", "still there"},
+      {LIE_GET_STAYS_EMPTY, "create", "was created, but nothing is there"},
+      {LIE_HEAD_STAYS_EMPTY, "create", "was created, but nothing is there"},
       {LIE_NAME_SPENT, "remove", "cannot be created again"},
       {LIE_REMOVED_RETURNS, "remove", "cannot be created again"},
   };
