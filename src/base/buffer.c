@@ -21,7 +21,7 @@ void lki_buffer_init_fixed(lake_buffer *buffer, lake_env *env, void *data, size_
 }
 
 void lki_buffer_free(lake_buffer *buffer) {
-  if (buffer->data != NULL && !buffer->fixed) lki_free(buffer->env, buffer->data);
+  if (buffer->data != NULL && !buffer->fixed) lki_block_free(buffer->env, buffer->data, buffer->capacity);
   if (!buffer->fixed) {
     buffer->data = NULL;
     buffer->capacity = 0;
@@ -38,10 +38,10 @@ lake_status lki_buffer_reserve(lake_buffer *buffer, size_t capacity, lake_error 
   size_t want = capacity;
   if (buffer->capacity > 0 && want < buffer->capacity * 2) want = buffer->capacity * 2;
   if (want > buffer->bytes_max) want = buffer->bytes_max;
-  unsigned char *data = lki_alloc_aligned(buffer->env, LKI_BUFFER_ALIGN, want);
+  unsigned char *data = lki_block_alloc(buffer->env, want);
   if (data == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for %zu bytes", want);
   if (buffer->bytes > 0) memcpy(data, buffer->data, buffer->bytes);
-  lki_free(buffer->env, buffer->data);
+  lki_block_free(buffer->env, buffer->data, buffer->capacity);
   buffer->data = data;
   buffer->capacity = want;
   return LAKE_OK;

@@ -4,7 +4,7 @@
 
 #include <lakestream/sys/store.h>
 
-#define LKI_BUFFER_ALIGN 64
+#define LKI_BUFFER_ALIGN 64 /* what lki_block_alloc() promises */
 
 void lki_buffer_init(lake_buffer *buffer, lake_env *env, size_t bytes_max);
 void lki_buffer_init_fixed(lake_buffer *buffer, lake_env *env, void *data, size_t capacity);

@@ -109,6 +109,19 @@ void lki_free(lake_env *env, void *p) {
   if (p != NULL) env->ops->free(env->self, p);
 }
 
+void *lki_block_alloc(lake_env *env, size_t bytes) {
+  if (env->ops->block_alloc == NULL) return lki_alloc_aligned(env, 64, bytes);
+  return env->ops->block_alloc(env->self, bytes > 0 ? bytes : 1);
+}
+
+void lki_block_free(lake_env *env, void *p, size_t bytes) {
+  if (p == NULL) return;
+  if (env->ops->block_free == NULL)
+    lki_free(env, p);
+  else
+    env->ops->block_free(env->self, p, bytes > 0 ? bytes : 1);
+}
+
 void *lki_env_take(lake_env *env, lki_kept kind) { return atomic_exchange(&env->kept[kind], NULL); }
 
 void lki_env_drop_kept(lake_env *env) {

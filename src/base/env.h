@@ -32,6 +32,9 @@ typedef struct lki_env_ops {
   void (*cond_broadcast)(void *self, lki_cond *cond);
   uint64_t (*process_id)(void *self); /* differs in a forked child, where the library's threads do not run */
   void (*close)(void *self);
+  /* Both or neither (NULL: as alloc and free): large blocks, 64-byte aligned, freed with the size they were made with. */
+  void *(*block_alloc)(void *self, size_t bytes);
+  void (*block_free)(void *self, void *p, size_t bytes);
 } lki_env_ops;
 
 /* What is dear to make, used by one thread at a time, and kept here between two uses. */
@@ -68,6 +71,9 @@ void *lki_new(lake_env *env, size_t bytes);                         /* zeroed */
 char *lki_strdup(lake_env *env, const char *text);
 char *lki_strndup(lake_env *env, const char *text, size_t bytes);
 void lki_free(lake_env *env, void *p); /* NULL accepted */
+/* For buffers that may be large: freed memory goes back to the machine at once. free gets the same number of bytes. */
+void *lki_block_alloc(lake_env *env, size_t bytes); /* 64-byte aligned, not zeroed */
+void lki_block_free(lake_env *env, void *p, size_t bytes); /* NULL accepted */
 
 /* The kept thing, now the caller's, or NULL: then the caller makes one. */
 void *lki_env_take(lake_env *env, lki_kept kind);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,27 @@ static void posix_free(void *self, void *p) {
     env->options.free(env->options.alloc_ctx, p);
   else
     free(p);
+}
+
+/* Mapped for themselves: the C library keeps freed memory of this size for the next one of its kind, and of budgets for
+ * bytes in flight a multiple then stays in use. */
+#define MAPPED_BYTES_MIN ((size_t)4 << 20)
+
+static bool is_mapped(const posix_env *env, size_t bytes) {
+  return env->options.alloc == NULL && bytes >= MAPPED_BYTES_MIN;
+}
+
+static void *posix_block_alloc(void *self, size_t bytes) {
+  if (!is_mapped(self, bytes)) return posix_alloc(self, 64, bytes);
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p != MAP_FAILED ? p : NULL;
+}
+
+static void posix_block_free(void *self, void *p, size_t bytes) {
+  if (is_mapped(self, bytes))
+    munmap(p, bytes);
+  else
+    posix_free(self, p);
 }
 
 static void posix_log(void *self, lake_log_level level, const char *line) {
@@ -204,7 +226,7 @@ static const lki_env_ops posix_ops = {
     posix_now_ns,      posix_wall_ns,     posix_random,     posix_sleep_until, posix_alloc,      posix_free,
     posix_log,         posix_thread_start, posix_thread_join, posix_mutex_open,  posix_mutex_close, posix_mutex_lock,
     posix_mutex_unlock, posix_cond_open,   posix_cond_close, posix_cond_wait,   posix_cond_signal, posix_cond_broadcast,
-    posix_process_id, posix_close,
+    posix_process_id, posix_close,       posix_block_alloc, posix_block_free,
 };
 
 const lki_env_ops *lki_env_posix_ops(void) { return &posix_ops; }

@@ -303,7 +303,7 @@ static const lki_env_ops sim_ops = {
     sim_now_ns,       sim_now_ns,     sim_random,      sim_sleep_until, sim_alloc,       sim_free,
     sim_log,          sim_thread_start, sim_thread_join, sim_mutex_open,  sim_mutex_close, sim_mutex_lock,
     sim_mutex_unlock, sim_cond_open,  sim_cond_close,  sim_cond_wait,   sim_cond_signal, sim_cond_broadcast,
-    sim_process_id,   sim_close,
+    sim_process_id,   sim_close,      NULL,            NULL,
 };
 
 /* --- world and processes ---------------------------------------------------------------------------------------- */

@@ -182,11 +182,8 @@ static bool open_threads(lki_http *http) {
   if (http->threads == NULL) return false;
   for (uint32_t i = 0; i < http->options.thread_count; i++) {
     lki_http_io *io = &http->threads[i];
-    io->http = http;
-    io->multi = curl_multi_init();
-    if (io->multi == NULL) return false;
     http->thread_count++;
-    curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)http->options.per_host_max);
+    if (!lki_http_io_open(io, http)) return false;
   }
   /* Only now: a thread looks at all of them. */
   for (uint32_t i = 0; i < http->thread_count; i++) {
@@ -237,9 +234,9 @@ void lki_http_close(lki_http *http) {
     for (uint32_t i = 0; i < http->thread_count; i++) http->threads[i].asleep = false;
     lki_unlock(env, http->synced.lock);
   }
-  for (uint32_t i = 0; i < http->thread_count; i++) curl_multi_wakeup(http->threads[i].multi);
+  for (uint32_t i = 0; i < http->thread_count; i++) lki_http_io_wake(&http->threads[i]);
   for (uint32_t i = http->thread_count; i-- > 0;) lki_thread_join(env, http->threads[i].thread);
-  for (uint32_t i = 0; i < http->thread_count; i++) curl_multi_cleanup(http->threads[i].multi);
+  for (uint32_t i = 0; i < http->thread_count; i++) lki_http_io_close(&http->threads[i]);
   lki_free(env, http->threads);
   if (http->share != NULL) curl_share_cleanup(http->share);
   for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++) lki_mutex_close(env, http->share_locks[i]);

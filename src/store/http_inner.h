@@ -44,6 +44,8 @@ struct lki_http_io {
   lki_http *http;
   lki_thread *thread;
   CURLM *multi;
+  int epoll_fd, wake_fd;
+  uint64_t timer_at_ns; /* when libcurl wants to be called; the thread's own */
   lki_http_list running;         /* the thread's own */
   CURL *idle[LKI_HTTP_IDLE_MAX]; /* likewise */
   size_t idle_count;
@@ -132,6 +134,10 @@ void lki_http_wake_threads(lki_http *http, lki_http_wakes wakes);
 
 /* ---- http_io.c ---- */
 
-void lki_http_io_main(void *arg); /* of a lki_http_io */
+/* On failure lki_http_io_close() still has to be called. */
+bool lki_http_io_open(lki_http_io *io, lki_http *http);
+void lki_http_io_close(lki_http_io *io);
+void lki_http_io_wake(lki_http_io *io); /* any thread */
+void lki_http_io_main(void *arg);       /* of a lki_http_io */
 
 #endif

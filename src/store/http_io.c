@@ -1,9 +1,16 @@
 /* The I/O threads: each owns a multi handle and the transfers in it, takes what it is given from its inbox,
- * and sleeps in libcurl's poll. The first one also ends calls that wait in vain. */
+ * and sleeps in epoll. libcurl says which sockets it waits for and when it wants to be called by itself, so
+ * that one event costs the same however many transfers there are. The first thread also ends calls that wait
+ * in vain. */
 #include "base/env.h"
 #include "store/http_inner.h"
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#define POLL_MS_MAX 60000
+#define SLEEP_MS_MAX 60000
+#define EVENTS_MAX 64
 
 static void count(atomic_uint_fast64_t *counter, uint64_t n) {
   atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -138,10 +145,18 @@ static bool take_orders(lki_http_io *io) {
   return !over;
 }
 
+/* Until then, in milliseconds and not earlier. */
+static int ms_until(lake_env *env, uint64_t at_ns, int ms_max) {
+  if (at_ns == LKI_NEVER) return ms_max;
+  uint64_t now_ns = lki_now_ns(env);
+  uint64_t ms = at_ns > now_ns ? (at_ns - now_ns + 999999) / 1000000u : 0;
+  return ms < (uint64_t)ms_max ? (int)ms : ms_max;
+}
+
 /* How long to sleep; 0: something came meanwhile. */
 static int sleep_ms(lki_http_io *io) {
   lki_http *http = io->http;
-  int ms = POLL_MS_MAX;
+  int ms = ms_until(http->env, io->timer_at_ns, SLEEP_MS_MAX);
   lki_lock(http->env, http->synced.lock);
   bool first = io == &http->threads[0];
   bool left = http->synced.closing && (!first || http->synced.threads_left == 1 || io->running.first != NULL);
@@ -149,22 +164,96 @@ static int sleep_ms(lki_http_io *io) {
     ms = 0;
   } else {
     io->asleep = true;
-    if (first && http->synced.sweep_at_ns != LKI_NEVER) {
-      uint64_t now_ns = lki_now_ns(http->env);
-      uint64_t wait_ms =
-          http->synced.sweep_at_ns > now_ns ? (http->synced.sweep_at_ns - now_ns) / 1000000u + 1 : 0;
-      if (wait_ms < POLL_MS_MAX) ms = (int)wait_ms;
-    }
+    if (first) ms = ms_until(http->env, http->synced.sweep_at_ns, ms);
   }
   lki_unlock(http->env, http->synced.lock);
   return ms;
 }
 
+/* ---- libcurl's sockets and timer ---- */
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known) {
+  lki_http_io *io = ctx;
+  (void)easy;
+  struct epoll_event event = {.data.fd = fd};
+  if (what == CURL_POLL_REMOVE) {
+    epoll_ctl(io->epoll_fd, EPOLL_CTL_DEL, fd, &event);
+    curl_multi_assign(io->multi, fd, NULL);
+    return 0;
+  }
+  if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
+  if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
+  int rc = epoll_ctl(io->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+  /* A number that was closed and came back, or that libcurl has two transfers on. */
+  if (rc != 0) rc = epoll_ctl(io->epoll_fd, errno == EEXIST ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+  curl_multi_assign(io->multi, fd, io);
+  return rc;
+}
+
+static int on_timer(CURLM *multi, long ms, void *ctx) {
+  lki_http_io *io = ctx;
+  (void)multi;
+  io->timer_at_ns = ms < 0 ? LKI_NEVER : lki_after_ns(io->http->env, (uint64_t)ms * 1000000u);
+  return 0;
+}
+
+bool lki_http_io_open(lki_http_io *io, lki_http *http) {
+  io->http = http;
+  io->timer_at_ns = LKI_NEVER;
+  io->multi = curl_multi_init();
+  io->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  io->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (io->multi == NULL || io->epoll_fd < 0 || io->wake_fd < 0) return false;
+  struct epoll_event event = {.events = EPOLLIN, .data.fd = io->wake_fd};
+  return epoll_ctl(io->epoll_fd, EPOLL_CTL_ADD, io->wake_fd, &event) == 0 &&
+         curl_multi_setopt(io->multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+         curl_multi_setopt(io->multi, CURLMOPT_SOCKETDATA, io) == CURLM_OK &&
+         curl_multi_setopt(io->multi, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
+         curl_multi_setopt(io->multi, CURLMOPT_TIMERDATA, io) == CURLM_OK &&
+         curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)http->options.per_host_max) == CURLM_OK;
+}
+
+void lki_http_io_close(lki_http_io *io) {
+  if (io->multi != NULL) curl_multi_cleanup(io->multi);
+  if (io->wake_fd >= 0) close(io->wake_fd);
+  if (io->epoll_fd >= 0) close(io->epoll_fd);
+}
+
+void lki_http_io_wake(lki_http_io *io) {
+  const uint64_t one = 1;
+  ssize_t n =
+      write(io->wake_fd, &one, sizeof one); /* fails only when it has been written to so often already */
+  (void)n;
+}
+
+static void sleep_and_act(lki_http_io *io, int ms) {
+  struct epoll_event events[EVENTS_MAX];
+  int left = 0;
+  int count = epoll_wait(io->epoll_fd, events, EVENTS_MAX, ms);
+  for (int i = 0; i < count; i++) {
+    int fd = events[i].data.fd, what = 0;
+    if (fd == io->wake_fd) {
+      uint64_t wakes;
+      ssize_t n = read(fd, &wakes, sizeof wakes);
+      (void)n;
+      continue;
+    }
+    if ((events[i].events & EPOLLIN) != 0) what |= CURL_CSELECT_IN;
+    if ((events[i].events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
+    if ((events[i].events & (EPOLLERR | EPOLLHUP)) != 0) what |= CURL_CSELECT_ERR;
+    curl_multi_socket_action(io->multi, fd, what, &left);
+  }
+  if (io->timer_at_ns != LKI_NEVER && lki_now_ns(io->http->env) >= io->timer_at_ns) {
+    io->timer_at_ns = LKI_NEVER;
+    curl_multi_socket_action(io->multi, CURL_SOCKET_TIMEOUT, 0, &left);
+  }
+}
+
 void lki_http_io_main(void *arg) {
   lki_http_io *io = arg;
   while (take_orders(io)) {
+    sleep_and_act(io, sleep_ms(io));
     int left = 0;
-    curl_multi_perform(io->multi, &left);
     for (CURLMsg *message; (message = curl_multi_info_read(io->multi, &left)) != NULL;) {
       if (message->msg != CURLMSG_DONE) continue;
       CURLcode code = message->data.result;
@@ -172,8 +261,6 @@ void lki_http_io_main(void *arg) {
       curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
       end(io, transfer, code);
     }
-    int ms = sleep_ms(io);
-    if (ms > 0) curl_multi_poll(io->multi, NULL, 0, ms, NULL);
   }
   while (io->idle_count > 0) curl_easy_cleanup(io->idle[--io->idle_count]);
 }

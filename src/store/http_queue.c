@@ -42,7 +42,7 @@ void lki_http_wake_locked(lki_http_io *io, lki_http_wakes *wakes) {
 
 void lki_http_wake_threads(lki_http *http, lki_http_wakes wakes) {
   for (uint32_t i = 0; i < http->thread_count; i++)
-    if ((wakes >> i & 1) != 0) curl_multi_wakeup(http->threads[i].multi);
+    if ((wakes >> i & 1) != 0) lki_http_io_wake(&http->threads[i]);
 }
 
 static lki_http_host *next_host_locked(lki_http *http) {
