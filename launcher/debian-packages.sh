@@ -13,9 +13,8 @@ python3-botocore hdf5-tools shellcheck groff-base spin procps gzip git ca-certif
 # Ceph's S3 gateway on one machine, as tests/servers/rgw.sh starts it.
 LAKE_PACKAGES_GATEWAY="radosgw ceph-mon ceph-osd ceph-common curl openssl"
 
-# What all of tests/servers need; npm is for Azurite. Node.js of another origin often brings npm and then refuses Debian's.
-LAKE_PACKAGES_SERVERS=$LAKE_PACKAGES_GATEWAY
-command -v npm >/dev/null 2>&1 || LAKE_PACKAGES_SERVERS="$LAKE_PACKAGES_SERVERS nodejs npm"
+# What brings npm, for Azurite. Only where there is none: Node.js of another origin has its own and refuses Debian's.
+LAKE_PACKAGES_NPM="nodejs npm"
 
 # lake_packages_missing PACKAGE...: prints those that are not installed, one a line. A package that is there for
 # several architectures prints one status for each.
