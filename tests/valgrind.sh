@@ -2,10 +2,11 @@
 # Memory errors and leaks: runs test programs of a plain build under valgrind's memcheck, each one that CTest knows as a
 # program (not the scripts), and says of each how it went. Ends with 1 when one of them failed or lost memory.
 #
-#   bash tests/valgrind.sh [-L LABELS] [-R NAMES] [-j JOBS] [BUILD]
+#   bash tests/valgrind.sh [-L LABELS] [-R NAMES] [-x NAMES] [-j JOBS] [BUILD]
 #
 #   -L LABELS  a regular expression: 'unit|golden' (the default) or, for all, 'unit|property|fault|conformance|golden'
 #   -R NAMES   only tests with a name that matches this regular expression
+#   -x NAMES   not those
 #   -j JOBS    at once; default the number of processors
 #   BUILD      default build/dev, which must not be built with a sanitizer
 #
@@ -16,11 +17,13 @@ set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 labels='unit|golden'
 names=.
+without='^$'
 jobs=$(nproc)
-while getopts L:R:j: option; do
+while getopts L:R:x:j: option; do
   case $option in
   L) labels=$OPTARG ;;
   R) names=$OPTARG ;;
+  x) without=$OPTARG ;;
   j) jobs=$OPTARG ;;
   *) sed -n '2,/^set -u/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
   esac
@@ -44,7 +47,7 @@ export LAKE_KILL_CYCLES=${LAKE_KILL_CYCLES:-1}
 
 # NAME PROGRAM of each test with one of the labels.
 tests() {
-  ctest --test-dir "$build" -L "^($labels)\$" -R "$names" --show-only=json-v1 | python3 -c '
+  ctest --test-dir "$build" -L "^($labels)\$" -R "$names" -E "$without" --show-only=json-v1 | python3 -c '
 import json, os, sys
 for test in json.load(sys.stdin)["tests"]:
     command = test.get("command", [])
@@ -78,6 +81,7 @@ list=$(tests)
   echo "valgrind.sh: no test has such a label and name" >&2
   exit 2
 }
+# shellcheck disable=SC2016
 xargs -P "$jobs" -L 1 bash -c 'run_one "$1" "$2"' run_one <<<"$list"
 for failed in "$logs"/*.failed; do
   [ -e "$failed" ] || continue
