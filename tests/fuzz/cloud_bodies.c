@@ -105,7 +105,7 @@ static void try_fault(const lki_dialect *dialect, lake_bytes body) {
 static void try_others(const lki_dialect *dialect, lake_bytes body) {
   lake_error err = LAKE_ERROR_INIT;
   uint64_t object_bytes = 77;
-  bool versioned = false;
+  lki_versioning versioning = LKI_VERSIONING_OFF;
   const char *upload_id = NULL;
   lki_arena arena;
   lki_arena_init(&arena, fuzz_env());
@@ -115,7 +115,7 @@ static void try_others(const lki_dialect *dialect, lake_bytes body) {
     if (s == LAKE_OK) sizes++;
   }
   if (dialect->versioned != NULL) {
-    const lake_status s = dialect->versioned(fuzz_env(), body, &versioned, &err);
+    const lake_status s = dialect->versioned(fuzz_env(), body, &versioning, &err);
     fuzz_expect(s == LAKE_OK || s == LAKE_UNAVAILABLE, lake_status_name(s));
   }
   if (dialect->upload_begun != NULL) {
