@@ -7,7 +7,6 @@
 #include "store/xml.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- writing ---- */
@@ -167,6 +166,7 @@ typedef struct list_walk {
   lki_listed *page;
   lki_entry entry;
   bool url_encoded, truncated, good;
+  bool sizeless; /* an entry's size is no number */
   bool nameless; /* an entry was */
   const char *root; /* of the document; its first element in each path */
   const char *item; /* "/Contents", "/Upload" */
@@ -180,7 +180,7 @@ static bool keep(list_walk *w, const char **place, const char *text) {
 static bool on_item(list_walk *w, const char *leaf, const char *text) {
   if (strcmp(leaf, "Key") == 0) return keep(w, &w->entry.name, text);
   if (strcmp(leaf, "UploadId") == 0) return keep(w, &w->entry.upload_id, text);
-  if (strcmp(leaf, "Size") == 0) w->entry.object_bytes = strtoull(text, NULL, 10);
+  if (strcmp(leaf, "Size") == 0 && !lki_parse_u64(text, 0, INT64_MAX, &w->entry.object_bytes)) w->sizeless = true;
   return true;
 }
 
@@ -225,6 +225,7 @@ static lake_status s3_listed(const lki_ask *ask, lake_bytes body, lki_listed *pa
   if (s != LAKE_OK) return s;
   if (!w.good)
     return lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <%s>: is the endpoint right?", w.root);
+  if (w.sizeless) return lki_fail(err, LAKE_UNAVAILABLE, "a listing has an entry whose size is no number");
   bool readable = !w.nameless;
   const lki_entry *entries = (const lki_entry *)(const void *)page->entries.data;
   const size_t count = page->entries.bytes / sizeof(lki_entry);
