@@ -13,6 +13,7 @@
 #include "client/sweep.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/planted.h"
 #include "client/page.h"
 #include "format/names.h"
 #include <string.h>
@@ -94,7 +95,7 @@ static lake_status sweep_prefix(const lki_sweep *sweep, const char *prefix, lki_
   lake_status s = LAKE_OK;
   while (s == LAKE_OK && !page->last) { /* each page goes on behind the one before */
     s = lki_page_read(page, sweep->ns->store, prefix, judge, (void *)sweep, sweep->deadline, err);
-    for (uint32_t i = 0; s == LAKE_OK && i < page->count && !sweep->dry_run; i++)
+    for (uint32_t i = 0; s == LAKE_OK && i < page->count && !sweep->dry_run && !LKI_PLANTED(RECLAIM_BEFORE_MARK); i++)
       s = raise_over(sweep, page->keys[i], &raised, err);
     if (s == LAKE_OK && !sweep->dry_run)
       s = lki_store_remove_many(sweep->ns->store, page->keys, page->count, sweep->deadline, err);

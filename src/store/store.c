@@ -322,6 +322,7 @@ static lake_status batch_try(lake_store *store, batch *b, lake_deadline deadline
   const lake_status s = store->ops->remove_many(store->self, b->keys, b->count, b->gone, deadline, e);
   if (s == LAKE_OK) b->count = 0;
   else batch_drop_gone(b);
+  if (b->count == 0) return note(store, &store->remove_count, LAKE_OK, e);
   if (s != LAKE_UNSUPPORTED) return note(store, &store->remove_count, s, e);
   if (b->count < before) add(&store->remove_count, 1);
   return s;

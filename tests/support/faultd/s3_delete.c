@@ -12,20 +12,23 @@ static void put_element(text *t, const char *element, const char *value) {
   text_add(t, "</%s>", element);
 }
 
-/* Whether this key is to fail, and its code: the fault's argument is CODE:PART-OF-THE-KEY. */
-static bool key_fails(const request *q, const char *key, text *code) {
+/* Whether this key is to fail, its code, and the name under which that is told: the fault's argument is CODE:PART-OF-THE-KEY,
+ * or ?CODE:PART where the name is one that nobody has asked about. */
+static bool key_fails(const request *q, const char *key, text *code, text *told) {
   const char *colon = q->key_fault != NULL ? strchr(q->key_fault, ':') : NULL;
   if (colon == NULL || strstr(key, colon + 1) == NULL) return false;
-  text_put(code, q->key_fault, (size_t)(colon - q->key_fault));
+  const bool other = *q->key_fault == '?';
+  text_put(code, q->key_fault + other, (size_t)(colon - q->key_fault) - other);
+  text_add(told, "%s%s", key, other ? "-" : "");
   return true;
 }
 
 static void delete_one(server *s, const request *q, reply *r, const char *key, bool quiet) {
-  text name = {0}, code = {0};
+  text name = {0}, code = {0}, told = {0};
   text_add(&name, "%s/%s", q->bucket, key);
-  if (key_fails(q, key, &code)) {
+  if (key_fails(q, key, &code, &told)) {
     text_add(&r->page, "<Error>");
-    put_element(&r->page, "Key", key);
+    put_element(&r->page, "Key", told.data);
     put_element(&r->page, "Code", code.data);
     put_element(&r->page, "Message", "This key was told to fail.");
     text_add(&r->page, "</Error>");
@@ -39,6 +42,7 @@ static void delete_one(server *s, const request *q, reply *r, const char *key, b
   }
   text_free(&name);
   text_free(&code);
+  text_free(&told);
 }
 
 static size_t key_count(const char *body) {
