@@ -89,6 +89,9 @@ typedef struct lki_place {
 /* The same bucket in another region. */
 void lki_place_move(lki_place *place, const char *region);
 
+/* SUSPENDED: they were kept once. What was then is still there, and what is deleted leaves a marker. */
+typedef enum lki_versioning { LKI_VERSIONING_OFF, LKI_VERSIONING_ON, LKI_VERSIONING_SUSPENDED } lki_versioning;
+
 typedef struct lki_cloud_store lki_cloud_store;
 
 struct lki_dialect {
@@ -111,11 +114,12 @@ struct lki_dialect {
   /* HEAD. NULL: the length of the reply tells. */
   lake_status (*head)(lake_bytes body, uint64_t *object_bytes, lake_error *err);
   /* VERSIONING: whether old versions of names are kept. NULL: not known, and not asked. */
-  lake_status (*versioned)(lake_env *env, lake_bytes body, bool *versioned, lake_error *err);
+  lake_status (*versioned)(lake_env *env, lake_bytes body, lki_versioning *versioning, lake_error *err);
   /* A multipart upload: its id from the reply to UPLOAD_BEGIN, NULL member: we choose it, and there is no
    * such request; the body of UPLOAD_COMPLETE from the parts' tags (count of them, `etags` may be ignored).
    * NULL: no such thing. */
   lake_status (*upload_begun)(lki_arena *arena, lake_bytes body, const char **upload_id, lake_error *err);
+  const char *put_done; /* what the reply to a good PUT or CREATE has in its body; NULL: it need not have one */
   const char *upload_done; /* what the reply to a good UPLOAD_COMPLETE has in its body; NULL: that tells nothing */
   lake_status (*upload_manifest)(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
                                  lake_bytes *out, lake_error *err);

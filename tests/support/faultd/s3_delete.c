@@ -70,7 +70,7 @@ void s3_delete_many(server *s, const request *q, reply *r) {
   char *body = must_copy((const char *)q->body->data, q->body->bytes);
   const char *at = body;
   const size_t count = key_count(body);
-  if (strstr(body, "<Delete") == NULL || count == 0 || count > KEYS_MAX) {
+  if (strstr(body, "<Delete") == NULL || strstr(body, "</Delete>") == NULL || count == 0 || count > KEYS_MAX) {
     s3_error(q, r, 400, "MalformedXML", "The XML you provided was not well-formed or did not validate against our schema");
     free(body);
     return;
