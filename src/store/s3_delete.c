@@ -28,7 +28,7 @@ typedef struct batch {
   /* The error that is being read. */
   char key[LKI_OBJECT_NAME_BYTES_MAX + 1];
   bool key_too_long;
-  lki_fault fault;
+  char code[80];
   bool understood;   /* the document is a reply to this request */
   bool unknown_name; /* an error tells of a name that was not sent */
   lake_status status; /* the one that counts most, and its text; OK: no key failed */
@@ -103,21 +103,27 @@ static lake_status write_body(batch *b, size_t *next, lake_error *err) {
 
 /* ---- reading ---- */
 
-static bool is_one_of(const char *code, const char *const *codes) {
-  for (; *codes != NULL; codes++)
-    if (strcmp(code, *codes) == 0) return true;
-  return false;
-}
-
 /* What a key's error means. What is neither a refusal nor passes by itself may be about this kind of request: a single
  * one tells. */
-static lake_status status_of(const char *code) {
-  static const char *const denied[] = {"AccessDenied", "AllAccessDisabled", "AccountProblem", NULL};
-  static const char *const transient[] = {"InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted",
-                                          "RequestTimeout", "TooManyRequests", "Throttling", "RequestLimitExceeded",
-                                          "ConcurrentModification", NULL};
-  if (is_one_of(code, denied)) return LAKE_DENIED;
-  return is_one_of(code, transient) ? LAKE_UNAVAILABLE : LAKE_UNSUPPORTED;
+typedef struct meaning {
+  const char *code;
+  lake_status status;
+} meaning;
+
+static const meaning meanings[] = {
+    {"AccessDenied", LAKE_DENIED},         {"AllAccessDisabled", LAKE_DENIED},
+    {"AccountProblem", LAKE_DENIED},       {"InternalError", LAKE_UNAVAILABLE},
+    {"SlowDown", LAKE_UNAVAILABLE},        {"ServiceUnavailable", LAKE_UNAVAILABLE},
+    {"OperationAborted", LAKE_UNAVAILABLE}, {"RequestTimeout", LAKE_UNAVAILABLE},
+    {"TooManyRequests", LAKE_UNAVAILABLE}, {"Throttling", LAKE_UNAVAILABLE},
+    {"RequestLimitExceeded", LAKE_UNAVAILABLE}, {"ConcurrentModification", LAKE_UNAVAILABLE},
+};
+
+/* Errors are told in these words and not in the reply's, which could repeat what the request proved itself with. */
+static meaning meaning_of(const char *code) {
+  for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+    if (strcmp(code, meanings[i].code) == 0) return meanings[i];
+  return (meaning){"an error of another kind", LAKE_UNSUPPORTED};
 }
 
 static int weight(lake_status s) { return s == LAKE_DENIED ? 3 : s == LAKE_UNAVAILABLE ? 2 : s == LAKE_OK ? 0 : 1; }
@@ -130,17 +136,17 @@ static const char *shown(const char *key) {
 /* One <Error> has been read: it is about this key, wherever the key was given. */
 static void end_error(batch *b) {
   const size_t prefix_bytes = b->store->name_prefix_bytes;
-  const lki_fault fault = b->fault;
+  const bool absent = strcmp(b->code, "NoSuchKey") == 0;
+  const meaning m = meaning_of(b->code);
   bool found = false;
-  memset(&b->fault, 0, sizeof b->fault);
-  if (strcmp(fault.code, "NoSuchKey") == 0) return;
+  b->code[0] = 0;
+  if (absent) return;
   const bool ours = !b->key_too_long && strncmp(b->key, b->store->name_prefix, prefix_bytes) == 0;
-  const lake_status s = status_of(fault.code);
   for (size_t i = 0; i < b->count && ours; i++) {
     if (!b->sent[i] || strcmp(b->keys[i], b->key + prefix_bytes) != 0) continue;
-    if (!found && weight(s) > weight(b->status))
-      b->status = lki_fail(&b->err, s, "%s: %s%s%s%s", shown(b->keys[i]), s == LAKE_DENIED ? "access denied: " : "",
-                           fault.code, fault.message[0] ? ": " : "", fault.message);
+    if (!found && weight(m.status) > weight(b->status))
+      b->status = lki_fail(&b->err, m.status, "%s: %s%s, one of many to remove", shown(b->keys[i]),
+                           m.status == LAKE_DENIED ? "access denied: " : "", m.code);
     b->failed[i] = found = true;
   }
   if (!found) b->unknown_name = true;
@@ -154,9 +160,7 @@ static bool on_reply(void *ctx, const char *path, const char *text) {
     b->key_too_long = strlen(text) >= sizeof b->key;
     take(b->key, sizeof b->key, text);
   } else if (strcmp(path, "DeleteResult/Error/Code") == 0 || strcmp(path, "Error/Code") == 0)
-    take(b->fault.code, sizeof b->fault.code, text);
-  else if (strcmp(path, "DeleteResult/Error/Message") == 0 || strcmp(path, "Error/Message") == 0)
-    take(b->fault.message, sizeof b->fault.message, text);
+    take(b->code, sizeof b->code, text);
   else if (strcmp(path, "DeleteResult/Error") == 0) {
     end_error(b);
     b->key[0] = 0;
@@ -167,8 +171,7 @@ static bool on_reply(void *ctx, const char *path, const char *text) {
 
 static lake_status read_reply(batch *b, lake_bytes text, bool *gone, lake_error *err) {
   memset(b->failed, 0, sizeof b->failed);
-  memset(&b->fault, 0, sizeof b->fault);
-  b->key[0] = 0;
+  b->key[0] = b->code[0] = 0;
   b->key_too_long = b->understood = b->unknown_name = false;
   b->status = LAKE_OK;
   /* A server that takes its time sends blanks first, which would not be XML. */
@@ -178,9 +181,8 @@ static lake_status read_reply(batch *b, lake_bytes text, bool *gone, lake_error 
   lake_status s = lki_xml_walk(b->store->env, (lake_bytes){at, bytes}, "the reply to a removal of many", on_reply, b, err);
   if (s != LAKE_OK) return s;
   if (!b->understood)
-    return lki_fail(err, LAKE_UNCERTAIN, "a removal of many was answered by %s%s%s in a good reply",
-                    b->fault.code[0] ? b->fault.code : "what is no <DeleteResult>", b->fault.message[0] ? ": " : "",
-                    b->fault.message);
+    return lki_fail(err, LAKE_UNCERTAIN, "a removal of many was answered, in a good reply, by %s",
+                    b->code[0] ? meaning_of(b->code).code : "what is no <DeleteResult>");
   if (b->unknown_name)
     return lki_fail(err, LAKE_UNSUPPORTED, "the reply to a removal of many has errors of objects that were not in it");
   for (size_t i = 0; i < b->count; i++)
