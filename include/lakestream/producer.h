@@ -107,7 +107,10 @@ LAKE_API lake_status lake_producer_flush(lake_producer *producer, lake_deadline 
 LAKE_API lake_status lake_producer_retire(lake_producer *producer, lake_deadline deadline, lake_error *err);
 
 /** Close without committing what is still pending (flush first); NULL is accepted.
- *  Ownership: the producer is gone. Blocks: until its threads ended, at most one store call. Threads: one, the last.
+ *  What a flush has called committed stays so. A commit that is on its way is not waited for: its TGBs may be committed
+ *  or not, as after a crash, and opening the id again tells.
+ *  Ownership: the producer is gone. Blocks: until its threads ended. They begin nothing new: each ends what it is asking
+ *  of the store, which takes 30 s at most where that does not answer. Threads: one, the last.
  *  MPI: local. Errors: none.
  */
 LAKE_API void lake_producer_close(lake_producer *producer);

@@ -149,6 +149,7 @@ struct lki_cloud_store {
   atomic_int_fast64_t skew_s;         /* the server's clock less ours */
   atomic_uint_fast64_t not_before_ns; /* Retry-After */
   atomic_bool no_remove_many;         /* the server has refused such a request as one that it does not know */
+  atomic_uint_fast64_t gate_ms;       /* how long it was, the last time */
   struct {
     lki_mutex *lock;
     lki_place place;
@@ -173,6 +174,8 @@ typedef struct lki_try {
 
 /* Waits until the store may be asked, gets credentials, writes and signs. On failure nothing was sent. */
 lake_status lki_try_prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err);
+/* Without any wait: AGAIN where the store may not be asked yet, or credentials have to be got first. */
+lake_status lki_try_prepare_now(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err);
 /* Judges what came of it: true, and it is to be prepared and sent again; or false, and *out is the outcome.
  */
 bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_status sent,

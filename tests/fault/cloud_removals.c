@@ -2,6 +2,7 @@
  * names one that may not be; only what may be left is sent again; nothing that was not named is ever touched. */
 #include "support/cloud_fixture.h"
 #include "store/retry.h"
+#include "support/scarce.h"
 
 #define COUNT 10u
 
@@ -217,9 +218,40 @@ static void test_requests(void **state) {
   cloud_stop();
 }
 
+/* Out of memory at any allocation it says so, or did it all the same; nothing else is touched, and all is given back. */
+static void test_no_memory(void **state) {
+  (void)state;
+  static scarce memory;
+  size_t failed = 0;
+  bool reached = true;
+  cloud_start(FORM_S3, "", NULL, NULL);
+  for (long at = 0; reached; at++) {
+    lake_env_options o = scarce_options(&memory);
+    lake_env *env = NULL;
+    prepare("");
+    assert_int_equal(lake_env_open(&o, &env, NULL), LAKE_OK);
+    lake_store *store = cloud_open_another(env, "");
+    assert_ok(lki_store_remove(store, "warm", test_deadline(env), &err), &err); /* the day's key, a connection */
+    scarce_fail_at(&memory, at);
+    const lake_status s = lki_store_remove_many(store, keys, COUNT, test_deadline(env), &err);
+    reached = scarce_failed(&memory);
+    if (s != LAKE_OK) {
+      assert_true(s == LAKE_NOMEM || s == LAKE_UNAVAILABLE || s == LAKE_UNCERTAIN);
+      failed++;
+      assert_ok(lki_store_remove_many(store, keys, COUNT, test_deadline(env), &err), &err);
+    }
+    expect_left("out of memory", "");
+    lake_store_close(store);
+    lake_env_close(env);
+    assert_int_equal(atomic_load(&memory.live), 0);
+  }
+  assert_true(failed >= 5);
+  cloud_stop();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults), cmocka_unit_test(test_no_answer),
                                      cmocka_unit_test(test_one_by_one), cmocka_unit_test(test_odd_names),
-                                     cmocka_unit_test(test_requests)};
+                                     cmocka_unit_test(test_requests), cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,8 @@ static void put_fails(lab *l, const char *rule) {
   faultd_clear(l->f);
   faultd_rule(l->f, rule);
   const lake_status s = put(l, &err);
-  if (s != LAKE_UNAVAILABLE) assert_status(s, LAKE_UNCERTAIN, &err);
+  /* TIMEOUT: on a slow machine the deadline comes while a part is on its way, before it is known that it failed. */
+  if (s != LAKE_UNAVAILABLE && s != LAKE_TIMEOUT) assert_status(s, LAKE_UNCERTAIN, &err);
   assert_non_null(strstr(err.text, "big: "));
   faultd_reset(l->f);
   expect_missing(l);

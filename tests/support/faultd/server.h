@@ -19,6 +19,9 @@ typedef enum refusal {
   REFUSE_SIGNATURE,  /* they do not fit */
   REFUSE_BODY_HASH,  /* the body is not the one that was signed */
   REFUSE_REGION,     /* 301: the bucket is in another region */
+  REFUSE_TIMES,      /* a shared access signature's time is over, or not yet come; Azure's only, as the next two */
+  REFUSE_RESOURCE,   /* it is for another kind of thing */
+  REFUSE_PERMISSION, /* it does not permit this */
   REFUSE_LIMIT
 } refusal;
 
@@ -72,6 +75,9 @@ bool auth_check(const server *s, const request *q, int64_t now_unix_s, refusal *
 /* The signatures' checks, each of its kind of Authorization header. */
 bool sign_check_v4(const server *s, const request *q, const char *authorization, refusal *why);
 bool sign_check_azure(const server *s, const request *q, const char *authorization, refusal *why);
+
+/* A shared access signature; sas.c. */
+bool sas_check(const server *s, const request *q, int64_t now_unix_s, refusal *why);
 
 void refuse(const server *s, const request *q, reply *r, refusal why);
 
