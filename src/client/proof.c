@@ -10,7 +10,8 @@ const lki_proof_options lki_proof_full = {.thread_count = 32,
                                           .key_count = 50,
                                           .list_count = 1100,
                                           .probe_count = 21,
-                                          .bulk_bytes = 8u << 20};
+                                          .bulk_bytes = 8u << 20,
+                                          .sweeps = true};
 const lki_proof_options lki_proof_short = {.thread_count = 16, .key_count = 8, .list_count = 24};
 
 bool lki_proof_wanted(const char *url) {
@@ -203,8 +204,9 @@ lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_option
   lki_proof p = {.env = env, .stores = {a, b}, .options = options, .report = report, .deadline = deadline,
                  .request_ns = options->request_ms * 1000000, .nonce = lki_random_u64(env)};
   memset(report, 0, sizeof *report);
-  snprintf(report->prefix, sizeof report->prefix, LKI_PROOF_PREFIX "%016" PRIx64 "/", p.nonce);
+  lki_proof_name_run(env, p.nonce, report->prefix);
   const lake_status s = run_steps(&p, err);
   clean_up(&p);
+  if (s == LAKE_OK && options->sweeps) lki_proof_sweep(&p);
   return s;
 }
