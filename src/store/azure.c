@@ -39,6 +39,7 @@ static const char *method_of(lki_verb verb) {
   case LKI_VERB_GET:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
   case LKI_VERB_UPLOAD_LIST:
@@ -72,6 +73,7 @@ static void write_query(const lki_ask *ask, lki_request *request) {
   case LKI_VERB_PUT:
   case LKI_VERB_CREATE:
   case LKI_VERB_REMOVE:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
   case LKI_VERB_UPLOAD_LIST:
