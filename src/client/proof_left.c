@@ -41,7 +41,7 @@ void lki_proof_sweep(lki_proof *p) {
     s = lki_page_read(page, p->stores[0], LKI_PROOF_PREFIX, judge, p, lki_proof_until(p), NULL);
     for (uint32_t i = 0; s == LAKE_OK && i < page->count; i++) {
       if (p->options->stop != NULL && p->options->stop(p->options->ctx)) s = LAKE_CANCELED;
-      if (s == LAKE_OK) s = lki_store_remove(p->stores[0], page->keys[i].text, lki_proof_until(p), NULL);
+      if (s == LAKE_OK) s = lki_store_remove(p->stores[0], page->keys[i], lki_proof_until(p), NULL);
       if (s == LAKE_OK) p->report->old_count++;
     }
   }

@@ -26,6 +26,7 @@ static const char *method_of(lki_verb verb) {
   case LKI_VERB_HEAD:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_PART:
   case LKI_VERB_UPLOAD_COMPLETE:
@@ -109,6 +110,7 @@ static const char *json_url(const lki_cloud_store *store, const lki_place *place
     snprintf(url, room, "%s/storage/v1/b/%s", place->origin, bucket);
     break;
   case LKI_VERB_REMOVE:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_PART:
   case LKI_VERB_UPLOAD_COMPLETE:
