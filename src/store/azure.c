@@ -82,7 +82,6 @@ static void write_query(const lki_ask *ask, lki_request *request) {
 }
 
 static void write_headers(const lki_cloud_store *store, const lki_ask *ask, lki_request *request) {
-  char text[64];
   lki_request_header(request, "x-ms-version", SERVICE_VERSION);
   const bool writes = ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ||
                       ask->verb == LKI_VERB_UPLOAD_PART || ask->verb == LKI_VERB_UPLOAD_COMPLETE;
@@ -94,11 +93,7 @@ static void write_headers(const lki_cloud_store *store, const lki_ask *ask, lki_
   if (writes && store->settings.sse_key != NULL)
     lki_request_header(request, "x-ms-encryption-scope", store->settings.sse_key);
   if (ask->verb != LKI_VERB_GET) return;
-  if (ask->range.kind == LAKE_RANGE_EXACT) {
-    snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, ask->range.offset,
-             ask->range.offset + ask->range.bytes - 1);
-    lki_request_header(request, "x-ms-range", text);
-  }
+  lki_request_range(request, "x-ms-range", ask->range);
   if (ask->etag != NULL) lki_request_header(request, "if-match", ask->etag);
 }
 

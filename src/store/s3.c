@@ -36,15 +36,7 @@ static const char *method_of(lki_verb verb) {
 }
 
 static void write_range(const lki_ask *ask, lki_request *request) {
-  char text[64];
-  if (ask->range.kind == LAKE_RANGE_EXACT) {
-    snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, ask->range.offset,
-             ask->range.offset + ask->range.bytes - 1);
-    lki_request_header(request, "range", text);
-  } else if (ask->range.kind == LAKE_RANGE_SUFFIX) {
-    snprintf(text, sizeof text, "bytes=-%" PRIu64, ask->range.bytes);
-    lki_request_header(request, "range", text);
-  }
+  lki_request_range(request, "range", ask->range);
   if (ask->etag != NULL) lki_request_header(request, "if-match", ask->etag);
 }
 
