@@ -120,7 +120,7 @@ static const lake_store_ops r_ops = {
 };
 
 static lake_status remove_k(lake_env *env, remover *r, uint32_t table_bytes, size_t count, lake_error *err) {
-  static char text[MANY][16];
+  static char text[MANY][24];
   static const char *keys[MANY];
   lake_store_ops ops = r_ops;
   lake_store *store = NULL;
