@@ -10,10 +10,11 @@ uthash-dev libcurl4-openssl-dev libssl-dev libexpat1-dev libhdf5-dev libopenmpi-
 LAKE_PACKAGES_TEST="libcmocka-dev python3-h5py python3-numpy python3-zstandard python3-xxhash
 python3-botocore hdf5-tools shellcheck groff-base spin procps gzip git ca-certificates curl openssl"
 
-# What the servers in tests/servers need: Ceph's gateway, and npm for Azurite. Node.js of another origin often brings npm
-# and then refuses Debian's.
-LAKE_PACKAGES_SERVERS="radosgw ceph-mon ceph-osd ceph-common curl openssl"
-command -v npm >/dev/null 2>&1 || LAKE_PACKAGES_SERVERS="$LAKE_PACKAGES_SERVERS nodejs npm"
+# Ceph's S3 gateway on one machine, as tests/servers/rgw.sh starts it.
+LAKE_PACKAGES_GATEWAY="radosgw ceph-mon ceph-osd ceph-common curl openssl"
+
+# What brings npm, for Azurite. Only where there is none: Node.js of another origin has its own and refuses Debian's.
+LAKE_PACKAGES_NPM="nodejs npm"
 
 # lake_packages_missing PACKAGE...: prints those that are not installed, one a line. A package that is there for
 # several architectures prints one status for each.

@@ -2,15 +2,18 @@
 # Lakestream in one command: builds it, then trains a small language model on the text of this machine, kills a
 # feeder and the whole trainer job with SIGKILL, and shows that the result is the one of a run that nobody disturbed.
 #
-#   sh launcher/quickstart.sh [--dir DIR] [--store file] [--steps N] [--keep] [--help]
+#   sh launcher/quickstart.sh [--dir DIR] [--store file|s3|s3://BUCKET/PREFIX] [--steps N] [--build DIR]
+#      [--keep] [--help]
 #
 # Leaves the picture, the CSV and the logs in DIR (./lakestream-demo); no process and no other file. After SIGKILL on
-# this script the processes end, too; the batches stay in DIR until the next run.
+# this script the processes end, too; the batches stay in DIR until the next run. What it wrote to an object store of
+# yours stays there.
 set -eu
 
 steps=400
 dir=
 store='file'
+build=
 keep=no
 
 usage() {
@@ -19,8 +22,12 @@ usage: sh launcher/quickstart.sh [OPTIONS]
 Install what is missing (Debian packages), build, and run the demonstration: 2 feeders, 4 trainer ranks, two kills.
 
   --dir DIR     where results go (./lakestream-demo)
-  --store KIND  where batches go: file (a plain folder inside DIR)
+  --store WHERE where batches go: file (a plain folder inside DIR, the default);
+                s3: an S3 gateway, Ceph's, which is started for this run and keeps objects in memory;
+                s3 with AWS_ENDPOINT_URL set: bucket lakestream-demo of that store;
+                s3://BUCKET/PREFIX: a store of yours, with the settings and credentials that other S3 programs use
   --steps N     training steps, an even number from 200 (400)
+  --build DIR   programs of this build folder; nothing is installed or built
   --keep        keep the batches and the checkpoints, too
   --help
 EOF
@@ -38,12 +45,13 @@ misuse() {
 
 while [ $# -gt 0 ]; do
   case $1 in
-  --dir | --store | --steps)
+  --dir | --store | --steps | --build)
     [ $# -ge 2 ] || misuse "$1 wants a value"
     case $1 in
     --dir) dir=$2 ;;
     --store) store=$2 ;;
     --steps) steps=$2 ;;
+    --build) build=$2 ;;
     esac
     shift 2
     ;;
@@ -52,14 +60,33 @@ while [ $# -gt 0 ]; do
   *) misuse "unknown option $1" ;;
   esac
 done
-[ "$store" = file ] || misuse "--store $store is not known; it can be: file"
+gateway=no
+case $store in
+file) ;;
+s3)
+  if [ -n "${AWS_ENDPOINT_URL_S3:-}${AWS_ENDPOINT_URL:-}" ]; then store=s3://lakestream-demo; else gateway=yes; fi
+  ;;
+s3://?*) ;;
+*) misuse "--store $store is not known; it can be: file, s3, s3://BUCKET/PREFIX" ;;
+esac
+case $store in
+*[\"\\[:cntrl:]?]*) misuse "--store $store: leave out quotes, backslashes, control characters and options" ;;
+esac
 case $steps in
 '' | *[!0-9]*) misuse "--steps $steps: a whole number is wanted" ;;
 esac
 if [ "$steps" -lt 200 ] || [ $((steps % 2)) -ne 0 ]; then misuse "--steps $steps: an even number from 200 is wanted"; fi
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/quickstart
+if [ -n "$build" ]; then
+  build=$(cd "$build" 2>/dev/null && pwd) || misuse "--build: there is no such folder"
+  for program in lake lakerun train_lm plot_run; do
+    [ -x "$build/bin/$program" ] || misuse "--build $build: there is no bin/$program"
+  done
+  built=yes
+else
+  build=$root/build/quickstart built=no
+fi
 # shellcheck source=launcher/debian-packages.sh
 . "$root/launcher/debian-packages.sh"
 
@@ -84,7 +111,7 @@ if [ ! -e "$dir/.lakestream-demo" ] && [ -n "$(ls -A "$dir")" ]; then
 fi
 : >"$dir/.lakestream-demo" || die "cannot write to the folder $dir; choose another with --dir"
 
-remove_work() { rm -rf "$dir/store" "$dir/checkpoints" "$dir/checkpoints-straight" "$dir/text" "$dir/tmp"; }
+remove_work() { rm -rf "$dir/gateway" "$dir/store" "$dir/checkpoints" "$dir/checkpoints-straight" "$dir/text" "$dir/tmp"; }
 
 # --- nothing is left running, however this script ends --------------------------------------------------------------
 # When the script gets SIGKILL, the kernel sends lakerun a TERM, and it ends all that it started. (setpriv is of
@@ -101,6 +128,7 @@ finish() {
     kill -TERM "$job_pid" 2>/dev/null || :
     wait "$job_pid" 2>/dev/null || :
   fi
+  [ "$gateway" != started ] || bash "$root/tests/servers/rgw.sh" stop "$dir/gateway" || :
   [ "$keep" = yes ] || remove_work
   exit "$code"
 }
@@ -109,18 +137,22 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 # --- building -------------------------------------------------------------------------------------------------------
-title "1/8 packages"
-# shellcheck disable=SC2086 # a list of words
-lake_packages_install $LAKE_PACKAGES_BUILD || die "the packages above are needed"
-printf '%s\n' "$LAKE_PACKAGES_BUILD"
-echo "all there"
+if [ $built = no ]; then
+  packages=$LAKE_PACKAGES_BUILD
+  [ "$gateway" = no ] || packages="$packages $LAKE_PACKAGES_GATEWAY"
+  title "1/8 packages"
+  # shellcheck disable=SC2086 # a list of words
+  lake_packages_install $packages || die "the packages above are needed"
+  printf '%s\n' "$packages"
+  echo "all there"
 
-title "2/8 building in $build"
-if ! { cmake -S "$root" --preset release -B "$build" && cmake --build "$build"; } >"$dir/build.log" 2>&1; then
-  tail -n 30 "$dir/build.log" >&2
-  die "the build failed; all of its output is in $dir/build.log"
+  title "2/8 building in $build"
+  if ! { cmake -S "$root" --preset release -B "$build" && cmake --build "$build"; } >"$dir/build.log" 2>&1; then
+    tail -n 30 "$dir/build.log" >&2
+    die "the build failed; all of its output is in $dir/build.log"
+  fi
+  tail -n 1 "$dir/build.log"
 fi
-tail -n 1 "$dir/build.log"
 bin=$build/bin
 
 # --- input: what every Debian system has ----------------------------------------------------------------------------
@@ -139,7 +171,28 @@ done
 documents=$(find "$dir/text" -type f | wc -l)
 [ "$documents" -gt 0 ] || die "no text in /usr/share/common-licenses or /usr/share/doc"
 echo "$documents documents, $(cat "$dir"/text/* | wc -c) bytes: licences and copyright notices in /usr/share"
-url=file:$dir/store
+
+# start_gateway: sets url. A process of its own ends the gateway should this script get SIGKILL.
+start_gateway() {
+  gateway=started
+  endpoint=$(LAKE_SERVER_OWNER=$$ bash "$root/tests/servers/rgw.sh" start "$dir/gateway") ||
+    die "there is no gateway; give --store file, or s3://BUCKET/PREFIX for a store that you have"
+  . "$dir/gateway/env"
+  unset AWS_ENDPOINT_URL_S3 AWS_IGNORE_CONFIGURED_ENDPOINT_URLS AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN \
+    AWS_REQUEST_PAYER AWS_USE_DUALSTACK_ENDPOINT AWS_USE_FIPS_ENDPOINT
+  export AWS_ENDPOINT_URL="$endpoint" AWS_REGION=us-east-1
+  export AWS_ACCESS_KEY_ID="$LAKE_TEST_S3_KEY_ID" AWS_SECRET_ACCESS_KEY="$LAKE_TEST_S3_SECRET"
+  url=$LAKE_TEST_S3_URL/demo
+  echo "batches go to $url at $endpoint, Ceph's S3 gateway"
+}
+case $gateway,$store in
+yes,*) start_gateway ;;
+no,file) url=file:$dir/store ;;
+*)
+  url=${store%/}/demo-$(date +%Y%m%d-%H%M%S)-$$
+  echo "batches go to $url, and stay there; lake doctor $url tells whose store that is"
+  ;;
+esac
 "$bin/lake" init --mesh 2x2 --rows 4 --text-seq-len 256 "$url"
 
 # --- the two jobs ---------------------------------------------------------------------------------------------------

@@ -82,7 +82,10 @@ servers_start() {
   rm -f "$folder"/*/env
   if [ "${LAKE_NO_INSTALL:-0}" != 1 ]; then
     # shellcheck disable=SC2086
-    lake_packages_install $LAKE_PACKAGES_SERVERS >"$folder/install.log" 2>&1 || :
+    {
+      lake_packages_install $LAKE_PACKAGES_GATEWAY || :
+      command -v npm || lake_packages_install $LAKE_PACKAGES_NPM || :
+    } >"$folder/install.log" 2>&1
   fi
   for server in $servers; do
     LAKE_SERVER_OWNER=$$ bash tests/servers/"$server".sh start "$folder/$server" >"$folder/$server.out" 2>&1 &

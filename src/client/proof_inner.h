@@ -35,6 +35,13 @@ lake_bytes lki_proof_body(const lki_proof *p, uint32_t who, uint32_t i, char bod
 /* The whole object into a fixed buffer of `room` bytes. */
 lake_status lki_proof_read(lake_store *store, const char *key, void *dst, size_t room, size_t *bytes,
                            lake_deadline deadline, lake_error *err);
+/* Creates a name, and asks until it is known what came of it: OK, by us; EXISTS, by another, or by an earlier try of ours.
+ * A service may refuse a create for a while, such as one that follows on a removal, and keep its promises all the same. */
+lake_status lki_proof_create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err);
+/* Refutes the store, in these words, if anything is found at a name, over either connection. */
+lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err);
+/* Refutes the store unless `want` is what is at a name. */
+lake_status lki_proof_read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err);
 /* Calls fn for 0 .. count-1 from a few threads, over both stores by turns; the first failure ends it and is returned. */
 typedef lake_status lki_proof_each_fn(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err);
 lake_status lki_proof_each(lki_proof *p, uint32_t count, uint32_t thread_count, lki_proof_each_fn *fn, void *ctx,

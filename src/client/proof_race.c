@@ -7,10 +7,12 @@
 
 /* ---- twice ---- */
 
-static lake_status read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err) {
+lake_status lki_proof_read_back(lki_proof *p, lake_store *store, const char *key, lake_bytes want, lake_error *err) {
   char got[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
-  const lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(p), err);
+  lake_object_info info;
+  lake_status s = lki_proof_read(store, key, got, sizeof got, &bytes, lki_proof_until(p), err);
+  if (s == LAKE_OK) s = lki_store_head(store, key, &info, lki_proof_until(p), err);
   if (s == LAKE_NOTFOUND) return lki_proof_refute(err, "it says that a name was created, but nothing is there");
   if (s == LAKE_CORRUPT) return lki_proof_refute(err, "a name that was created holds other bytes (%s)", err->text);
   if (s != LAKE_OK) return s;
@@ -18,8 +20,7 @@ static lake_status read_back(lki_proof *p, lake_store *store, const char *key, l
   return lki_proof_refute(err, "a name that was created holds other bytes: it was written over");
 }
 
-/* The outcome of a create that is not known is known once the name has been read: OK, ours; EXISTS, another's. */
-static lake_status create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err) {
+lake_status lki_proof_create_for_sure(lki_proof *p, lake_store *store, const char *key, lake_bytes body, lake_error *err) {
   for (int i = 0;; i++) {
     const lake_status s = lki_store_put_if_absent(store, key, body, lki_proof_until(p), err);
     if (s == LAKE_OK || s == LAKE_EXISTS) return s;
@@ -37,21 +38,24 @@ lake_status lki_proof_create(lki_proof *p, lake_error *err) {
   char key[LKI_PROOF_KEY_BYTES], first[LKI_PROOF_BODY_BYTES], second[LKI_PROOF_BODY_BYTES];
   const lake_bytes one = lki_proof_body(p, 1, 0, first), two = lki_proof_body(p, 2, 0, second);
   lki_proof_key(p, LKI_PROOF_ONCE, 0, key);
+  /* Whoever waits for a version asks for its name before it is there: that answer must not outlive the creation. */
+  lake_status s = lki_proof_none(p, key, "an object is found under a name that was never used", err);
+  if (s != LAKE_OK) return s;
   p->written[LKI_PROOF_ONCE] = 1;
-  lake_status s = create_for_sure(p, p->stores[0], key, one, err);
+  s = lki_proof_create_for_sure(p, p->stores[0], key, one, err);
   if (s == LAKE_EXISTS) {
-    s = read_back(p, p->stores[0], key, one, err);
+    s = lki_proof_read_back(p, p->stores[0], key, one, err);
     if (s == LAKE_UNSUPPORTED) return lki_proof_refute(err, "it says that a new name is taken: the condition is turned round");
   }
-  if (s == LAKE_OK) s = read_back(p, p->stores[0], key, one, err);
-  if (s == LAKE_OK) s = read_back(p, p->stores[1], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[0], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s != LAKE_OK) return s;
-  s = create_for_sure(p, p->stores[1], key, two, err);
+  s = lki_proof_create_for_sure(p, p->stores[1], key, two, err);
   if (s == LAKE_OK)
     return lki_proof_refute(err, "a name can be created twice: the condition of a create is ignored (or, on S3, the bucket keeps versions)");
   if (s != LAKE_EXISTS) return s;
-  s = read_back(p, p->stores[0], key, one, err);
-  if (s == LAKE_OK) s = read_back(p, p->stores[1], key, one, err);
+  s = lki_proof_read_back(p, p->stores[0], key, one, err);
+  if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "a name is created once; a second create is refused and changes nothing");
   return s;
 }

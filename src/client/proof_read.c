@@ -49,14 +49,14 @@ static lake_status check_ranges(lki_proof *p, const char *key, lake_buffer *buff
                                lki_range_suffix(4097),
                                lki_range_suffix(OBJECT_BYTES),
                                lki_range_suffix(OBJECT_BYTES + 5)};
-  lake_error cause = LAKE_ERROR_INIT;
+  lake_error cause = LAKE_ERROR_INIT, unused = LAKE_ERROR_INIT;
   lake_status s = check_range(p, p->stores[0], key, lki_range_whole(), buffer, err);
   for (size_t i = 0; s == LAKE_OK && i < sizeof ranges / sizeof ranges[0]; i++) {
     s = check_range(p, p->stores[i % 2], key, ranges[i], buffer, &cause);
     if (s == LAKE_OK) continue;
     lki_error_copy(err, &cause);
     /* No answer to a range, but one to the whole: that is not the network. */
-    if (s == LAKE_UNAVAILABLE && check_range(p, p->stores[i % 2], key, lki_range_whole(), buffer, NULL) == LAKE_OK)
+    if (s == LAKE_UNAVAILABLE && check_range(p, p->stores[i % 2], key, lki_range_whole(), buffer, &unused) == LAKE_OK)
       s = lki_proof_refute(err, "whole objects are delivered, but not a part of one (%s)", cause.text);
   }
   if (s != LAKE_OK) return s;
@@ -177,22 +177,21 @@ static lake_status remove_third(lki_proof *p, lake_store *store, uint32_t i, voi
   return lki_store_remove(store, key, lki_proof_until(p), err);
 }
 
-static lake_status check_gone(lki_proof *p, const char *key, lake_error *err) {
+lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err) {
   char got[LKI_PROOF_BODY_BYTES];
   size_t bytes = 0;
   lake_object_info info;
   for (int i = 0; i < 2; i++) {
     lake_status s = lki_proof_read(p->stores[i], key, got, sizeof got, &bytes, lki_proof_until(p), err);
     if (s == LAKE_NOTFOUND) s = lki_store_head(p->stores[i], key, &info, lki_proof_until(p), err);
-    if (s == LAKE_OK || s == LAKE_CORRUPT) return lki_proof_refute(err, "an object that was removed is still there");
+    if (s == LAKE_OK || s == LAKE_CORRUPT) return lki_proof_refute(err, "%s", refutation);
     if (s != LAKE_NOTFOUND) return s;
   }
   return LAKE_OK;
 }
 
 lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
-  char key[LKI_PROOF_KEY_BYTES], text[LKI_PROOF_BODY_BYTES], got[LKI_PROOF_BODY_BYTES];
-  size_t bytes = 0;
+  char key[LKI_PROOF_KEY_BYTES], text[LKI_PROOF_BODY_BYTES];
   const uint32_t count = p->written[LKI_PROOF_LIST];
   lake_status s = lki_proof_each(p, (count + 2) / 3, 16, remove_third, NULL, err);
   if (s == LAKE_DENIED) { /* a producer may be kept from it; whoever runs lake reclaim needs it */
@@ -200,16 +199,16 @@ lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
     return LAKE_OK;
   }
   lki_proof_key(p, LKI_PROOF_LIST, 0, key);
-  if (s == LAKE_OK) s = check_gone(p, key, err);
+  if (s == LAKE_OK) s = lki_proof_none(p, key, "an object that was removed is still there", err);
   if (s == LAKE_OK) s = lki_store_remove(p->stores[0], key, lki_proof_until(p), err); /* nothing is there: fine too */
   if (s == LAKE_OK) s = check_listing(p, p->stores[1], true, err);
   if (s != LAKE_OK) return s;
   const lake_bytes body = lki_proof_body(p, 3, 0, text);
-  s = lki_store_put_if_absent(p->stores[1], key, body, lki_proof_until(p), err);
-  if (s == LAKE_EXISTS || s == LAKE_UNCERTAIN) {
-    s = lki_proof_read(p->stores[0], key, got, sizeof got, &bytes, lki_proof_until(p), err);
-    if (s == LAKE_NOTFOUND) return lki_proof_refute(err, "the name of an object that was removed cannot be created again");
-  }
+  s = lki_proof_create_for_sure(p, p->stores[1], key, body, err);
+  const bool taken = s == LAKE_EXISTS;
+  if (s == LAKE_OK || taken) s = lki_proof_read_back(p, p->stores[0], key, body, err);
+  if (s == LAKE_UNSUPPORTED && taken)
+    return lki_proof_refute(err, "the name of an object that was removed cannot be created again");
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "what is removed is gone at once, also from listings");
   return s;
 }

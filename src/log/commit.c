@@ -206,11 +206,18 @@ done:
   return s;
 }
 
-/* No attempt won by the deadline. */
+/* It says that nothing was done, which is true of the last attempt only. */
+static bool denies_all(lake_status s) {
+  return s == LAKE_TIMEOUT || s == LAKE_UNAVAILABLE || s == LAKE_DENIED || s == LAKE_NOMEM || s == LAKE_CORRUPT ||
+         s == LAKE_UNSUPPORTED;
+}
+
+/* No attempt won. */
 static lake_status give_up(const lki_commit_result *result, lake_error *err) {
   if (result->unsettled)
     return lki_fail(err, LAKE_UNCERTAIN, "an attempt's version was reclaimed before it was known whether it was committed, "
-                    "and %u attempts did not settle it; call again", result->attempt_count);
+                    "and %u attempts did not settle it (%s); call again", result->attempt_count,
+                    err != NULL ? err->text : "");
   return lki_fail(err, LAKE_TIMEOUT, "the commit lost %u races in a row until its deadline, last at version %" PRIu64
                   "; nothing was committed, call again", result->attempt_count, result->manifest->version);
 }
@@ -233,7 +240,7 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
     result->attempt_count = attempts;
     unsettled = result->unsettled = unsettled || result->unsettled;
     if (s == LAKE_OK) lki_log_publish(log, result->manifest);
-    if (unsettled && (s == LAKE_TIMEOUT || s == LAKE_UNAVAILABLE)) return give_up(result, err);
+    if (unsettled && denies_all(s)) return give_up(result, err);
     if (s != LAKE_AGAIN) return s;
     if (lki_deadline_passed(log->env, deadline)) return give_up(result, err);
     uint32_t active = lki_manifest_active_producers(result->manifest);

@@ -57,8 +57,9 @@ void lki_log_publish(lki_log *log, const lki_manifest *manifest);
 /* Why the attempt that is going on right now has no answer yet; status OK: no trouble known. */
 void lki_log_cause(lki_log *log, lake_error *cause);
 /* Attempts until the change is in or refused, or the deadline, each from a fresh look; waits a random time of up to one
- * turn of the active writers between attempts. Never AGAIN. UNCERTAIN also instead of TIMEOUT and UNAVAILABLE while one of
- * its attempts is unsettled; FENCED and END do not speak of such a one, which has no effect by then. */
+ * turn of the active writers between attempts. Never AGAIN. While one of its attempts is unsettled, UNCERTAIN instead of
+ * what says that nothing was done, such as TIMEOUT and DENIED; FENCED and END do not speak of such a one, which has no
+ * effect by then. */
 lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *writer, lake_deadline deadline,
                            lki_commit_result *result, lake_error *err);
 

@@ -338,7 +338,8 @@ static lake_status make_place(const lki_settings *settings, lki_place *place, la
 
 static void cloud_close(void *self) {
   lki_cloud_store *store = self;
-  if (store == NULL) return;
+  /* A forked child has none of the threads that may hold, or wait for, what is closed here. */
+  if (store == NULL || lki_check_process(store->env, "", NULL) != LAKE_OK) return;
   lake_env *env = store->env;
   lki_credentials_close(store->chain);
   lki_http_close(store->http);

@@ -114,6 +114,7 @@ struct lki_dialect {
    * such request; the body of UPLOAD_COMPLETE from the parts' tags (count of them, `etags` may be ignored).
    * NULL: no such thing. */
   lake_status (*upload_begun)(lki_arena *arena, lake_bytes body, const char **upload_id, lake_error *err);
+  const char *upload_done; /* what the reply to a good UPLOAD_COMPLETE has in its body; NULL: that tells nothing */
   lake_status (*upload_manifest)(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
                                  lake_bytes *out, lake_error *err);
 };

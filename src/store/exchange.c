@@ -6,6 +6,7 @@
 #include "store/cloud.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "store/url.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -123,7 +124,9 @@ void lki_place_move(lki_place *place, const char *region) {
 }
 
 static bool learn_region(lki_cloud_store *store, const lki_try *t, const char *region) {
-  if (region[0] == 0 || strcmp(region, t->place.region) == 0) return false;
+  if (strcmp(region, t->place.region) == 0) return false;
+  /* It becomes a part of a host's name: with a '/' in it the host would be one that the reply chose. */
+  if (lki_check_region("", region, NULL) != LAKE_OK) return false;
   lki_lock(store->env, store->synced.lock);
   lki_place *place = &store->synced.place;
   const bool first =

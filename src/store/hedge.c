@@ -206,6 +206,7 @@ lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_h
   if (store->hedge == NULL || ask->range.kind == LAKE_RANGE_WHOLE)
     return lki_cloud_exchange(store, ask, reply, err);
   lake_env *env = store->env;
+  memset(reply, 0, sizeof *reply);
   pair *p = lki_new(env, sizeof *p);
   if (p == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory for a request");
   p->store = store;
@@ -215,7 +216,6 @@ lake_status lki_hedge_exchange(lki_cloud_store *store, const lki_ask *ask, lki_h
   lki_buffer_init(&spare, env, ask->sink->bytes_max);
   lake_error e = LAKE_ERROR_INIT;
   lake_status s = LAKE_OK;
-  memset(reply, 0, sizeof *reply);
   if (p->lock == NULL || p->cond == NULL) {
     s = lki_fail(&e, LAKE_NOMEM, "out of memory for a request");
     goto done;

@@ -89,6 +89,10 @@ static void hand_out(listing *l, const lki_listed *page) {
   }
 }
 
+static bool same_text(const char *a, const char *b) {
+  return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
 static lake_status run(listing *l, lake_error *err) {
   lki_bookmarks *marks = l->store->bookmarks;
   lake_status s = LAKE_OK;
@@ -97,7 +101,7 @@ static lake_status run(listing *l, lake_error *err) {
     lki_listed *page = &l->pages[l->turn];
     listed_free(page);
     listed_init(page, l->store->env);
-    const char *token = l->ask.token;
+    const char *token = l->ask.token, *token_2 = l->ask.upload_id;
     s = read_page(l, page, err);
     if (marked && (s == LAKE_INVALID || s == LAKE_NOTFOUND)) {
       lki_bookmarks_drop(marks, token);
@@ -112,7 +116,7 @@ static lake_status run(listing *l, lake_error *err) {
     marked = false;
     hand_out(l, page);
     if (l->stopped || page->token == NULL || page->token[0] == 0) return LAKE_OK;
-    if (token != NULL && strcmp(token, page->token) == 0 && page->token_2 == NULL)
+    if (token != NULL && strcmp(token, page->token) == 0 && same_text(token_2, page->token_2))
       return lki_fail(err, LAKE_UNAVAILABLE, "the listing does not move on from one of its pages");
     l->ask.token = page->token;
     l->ask.upload_id = page->token_2;
@@ -167,7 +171,8 @@ lake_status lki_cloud_list_uploads(void *self, const char *prefix, lake_upload_f
                                    lake_deadline deadline, lake_error *err) {
   lki_cloud_store *store = self;
   const lki_dialect *dialect = NULL;
-  lake_status s = lki_cloud_dialect(store, deadline, &dialect, err);
+  lake_status s = lki_check_process(store->env, "the store", err);
+  if (s == LAKE_OK) s = lki_cloud_dialect(store, deadline, &dialect, err);
   if (s != LAKE_OK || !dialect->uploads) return s; /* the service sees to them itself, or there are none */
   return list(store, LKI_VERB_UPLOAD_LIST, prefix, NULL, NULL, fn, ctx, deadline, err);
 }

@@ -161,7 +161,12 @@ static lake_status complete(upload *u, lake_error *err) {
   ask_of(u, LKI_VERB_UPLOAD_COMPLETE, &ask);
   lake_status s =
       u->dialect->upload_manifest(&u->arena, u->upload_id, u->etags, u->part_count, &ask.body, err);
-  return s == LAKE_OK ? lki_cloud_exchange(u->store, &ask, &reply, err) : s;
+  if (s == LAKE_OK) s = lki_cloud_exchange(u->store, &ask, &reply, err);
+  /* The status line comes before the work is done, so a good one is not enough. */
+  const char *mark = u->dialect->upload_done;
+  if (s == LAKE_OK && mark != NULL && strstr(reply.text, mark) == NULL)
+    s = lki_fail(err, LAKE_UNCERTAIN, "the reply to the last request of an upload in parts does not tell what became of it");
+  return s;
 }
 
 /* Parts that nobody completes cost money for ever. What this cannot abort any more, reclaim does. */

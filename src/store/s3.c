@@ -154,10 +154,12 @@ static bool on_fault(void *ctx, const char *path, const char *text) {
   return true;
 }
 
-/* The reply keeps the beginning of a body only, so the document may well end in the middle. */
+/* The reply keeps the beginning of a body only, so the document may well end in the middle. Blanks before it are what a
+ * server sends while it takes its time; they would not be XML. */
 static void s3_fault(lake_env *env, const lki_http_reply *reply, lki_fault *fault) {
-  lake_bytes text = {reply->text, reply->text_bytes};
-  if (text.bytes == 0) return;
+  const size_t blanks = strspn(reply->text, " \t\r\n");
+  if (blanks >= reply->text_bytes) return;
+  lake_bytes text = {reply->text + blanks, reply->text_bytes - blanks};
   (void)lki_xml_walk(env, text, "an error", on_fault, fault, NULL);
 }
 
@@ -297,6 +299,7 @@ const lki_dialect lki_dialect_s3 = {
     .listed = s3_listed,
     .versioned = s3_versioned,
     .upload_begun = s3_upload_begun,
+    .upload_done = "<CompleteMultipartUploadResult",
     .upload_manifest = s3_upload_manifest,
 };
 
@@ -310,5 +313,6 @@ const lki_dialect lki_dialect_gcs_xml = {
     .listed = s3_listed,
     .versioned = s3_versioned,
     .upload_begun = s3_upload_begun,
+    .upload_done = "<CompleteMultipartUploadResult",
     .upload_manifest = s3_upload_manifest,
 };

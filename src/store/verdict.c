@@ -40,6 +40,11 @@ static const char *const damaged_codes[] = {"BadDigest",
                                             NULL};
 static const char *const no_bucket_codes[] = {"NoSuchBucket", "ContainerNotFound", "InvalidBucketName", NULL};
 
+/* Of these the status line says all; of the other refusals the body says which one it is. */
+static bool line_tells(int status) {
+  return status == 304 || status == 412 || status == 416 || status == 429 || status >= 500;
+}
+
 static lki_verdict give(lake_status status, unsigned mend) {
   return (lki_verdict){status, mend};
 }
@@ -167,6 +172,7 @@ lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status s
   const int status = reply->status;
   const lake_status doubtful = is_write(ask->verb) ? LAKE_UNCERTAIN : LAKE_UNAVAILABLE;
   if (status == 0 || (sent != LAKE_OK && status < 300)) return unanswered(ask, sent, reply, err);
+  if (sent != LAKE_OK && fault->code[0] == 0 && !line_tells(status)) return unanswered(ask, sent, reply, err);
   if (is_good(ask, status)) {
     if (ask->sink != NULL || ask->verb == LKI_VERB_GET || fault->code[0] == 0) return give(LAKE_OK, 0);
     return say(ask, doubtful, 0, "an error inside a good reply", reply, fault, err);

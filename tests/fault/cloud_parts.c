@@ -147,6 +147,13 @@ static void test_reclaim(void **state) {
   assert_int_equal(r.upload_count, 2);
   assert_int_equal(unfinished(""), 6);
   o.dry_run = 0;
+  /* Whoever may not list uploads reclaims all else, and the log says what stays. */
+  faultd_rule(c.server, "error-500 op=other count=all");
+  assert_ok(lake_reclaim(ns, &o, test_deadline(c.env), &r, &err), &err);
+  assert_int_equal(r.upload_count, 0);
+  assert_true(faultd_fired(c.server, "error-500") > 0);
+  assert_non_null(strstr(c.log, "unfinished uploads stay"));
+  faultd_reset(c.server);
   assert_ok(lake_reclaim(ns, &o, test_deadline(c.env), &r, &err), &err);
   assert_int_equal(r.upload_count, 2);
   assert_int_equal(unfinished(""), 4);

@@ -20,6 +20,7 @@ typedef struct scene {
   lake_producer *p;
   bool lands; /* the attempt whose reply is lost */
   bool seals; /* the rival, instead of opening the id */
+  bool retires; /* the rival retires the id and trims, and the version after that cannot be read */
   uint32_t rival_count; /* TGBs that the rival commits, each in a version */
   bool reclaims_all;    /* versions below the newest; else only the doubtful one */
   atomic_int stage;     /* 0: nothing; 1: the next manifest put loses its reply; 2: it is read back; 3: done */
@@ -44,7 +45,17 @@ static void act(scene *c, uint64_t doubtful_version) {
   lake_error local = LAKE_ERROR_INIT;
   lake_producer *p = NULL;
   lake_producer_resume resume;
-  if (c->seals) {
+  if (c->retires) {
+    const lki_change changes[] = {{.kind = LKI_CHANGE_RETIRE, .producer_id = "p", .epoch = 1},
+                                  {.kind = LKI_CHANGE_TRIM, .first_live_step = 1, .version_max = 1000}};
+    for (int i = 0; i < 2; i++) {
+      lki_commit_result result;
+      assert_ok(lki_log_commit(c->rival->log, &changes[i], "rival", test_deadline(c->env), &result, &local), &local);
+      lki_name_manifest(c->barred, result.manifest->version + 1);
+      lki_manifest_release(result.manifest);
+    }
+    atomic_store(&c->bars, true);
+  } else if (c->seals) {
     assert_ok(lake_namespace_seal(c->rival, test_deadline(c->env), NULL, &local), &local);
   } else {
     assert_ok(lake_producer_open(c->rival, "p", NULL, test_deadline(c->env), &resume, &p, &local), &local);
@@ -189,8 +200,36 @@ static void test_sealed(void **state) {
   }
 }
 
+/* Not only producers: a seal whose version was reclaimed before it was settled, by a caller that may not read on. That
+ * the last look did nothing does not mean that nothing was done. */
+static void test_sealed_in_doubt(void **state) {
+  (void)state;
+  for (int lands = 0; lands < 2; lands++) {
+    scene c = {.lands = lands != 0, .retires = true};
+    uint64_t step_count = 0;
+    open_scene(&c);
+    atomic_store(&c.stage, 1);
+    assert_status(lake_namespace_seal(c.ns, test_deadline(c.env), &step_count, &err), LAKE_UNCERTAIN, &err);
+    assert_int_equal(err.status, LAKE_UNCERTAIN);
+    assert_int_equal(atomic_load(&c.stage), 3);
+    assert_non_null(strstr(err.text, "reclaimed before it was known whether it was committed"));
+    assert_non_null(strstr(err.text, c.barred)); /* and why it was not settled */
+    assert_int_equal(step_count, 0);
+    lake_error local = LAKE_ERROR_INIT;
+    assert_ok(lki_log_catch_up(c.rival->log, test_deadline(c.env), &local), &local);
+    lki_manifest *view = lki_log_view(c.rival->log);
+    assert_int_equal(view->sealed, lands != 0);
+    lki_manifest_release(view);
+    atomic_store(&c.bars, false);
+    assert_ok(lake_namespace_seal(c.ns, test_deadline(c.env), &step_count, &err), &err);
+    assert_int_equal(step_count, BEFORE);
+    close_scene(&c, BEFORE);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_told), cmocka_unit_test(test_in_doubt),
-                                     cmocka_unit_test(test_asked_again), cmocka_unit_test(test_sealed)};
+                                     cmocka_unit_test(test_asked_again), cmocka_unit_test(test_sealed),
+                                     cmocka_unit_test(test_sealed_in_doubt)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

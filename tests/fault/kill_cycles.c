@@ -1,10 +1,12 @@
-/* Real processes on a file: store under SIGKILL and SIGSTOP: sixteen producers append and flush, one of them
+/* Real processes on a real store under SIGKILL and SIGSTOP: sixteen producers append and flush, one of them
  * is killed and started again in every cycle, others are stopped while a reclaimer deletes the manifests
  * under them, and some of those find a second process with their id when they go on. In the end the stream
  * holds everything that was acknowledged, once and in order (I2-I5, I7).
  *
- * LAKE_KILL_CYCLES (15) and LAKE_KILL_INTERVAL_MS (1000) set how long it goes on; LAKE_SEED replays the
- * choices, though not the scheduler's. The parent keeps no thread, so that it may fork; everything it knows
+ * The store is file: in the scratch folder, or a fresh prefix below LAKE_KILL_URL. LAKE_KILL_RESTART is a shell command
+ * that kills the store's server and starts it again: it is run in every cycle. LAKE_KILL_CYCLES (15) and
+ * LAKE_KILL_INTERVAL_MS (1000) set how long it goes on; LAKE_SEED replays the choices, though not the scheduler's. The
+ * parent keeps no thread, so that it may fork; everything it knows
  * of its children comes through one pipe, whose order is the order of what they were told. */
 #include "support/stream.h"
 
@@ -12,6 +14,7 @@
 #include "base/rng.h"
 #include "client/namespace.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <lakestream/sys/store.h>
 #include <poll.h>
@@ -61,6 +64,7 @@ typedef struct child {
 typedef struct ground {
   lake_env *env;
   char url[600];
+  const char *restart; /* NULL: the store has no server to kill */
   lki_rng rng;
   int told[2]; /* records, from the children */
   int stop[2]; /* closed by the parent when all shall come to an end */
@@ -69,7 +73,7 @@ typedef struct ground {
   record *acks;
   size_t ack_count, ack_capacity;
   uint64_t block; /* the boundary, as last told */
-  uint64_t kills, pauses, twins, resumed_past_reclaim;
+  uint64_t kills, pauses, twins, restarts, resumed_past_reclaim;
 } ground;
 
 /* --- what the children do --- */
@@ -98,7 +102,8 @@ static bool passes(lake_status s) {
 static lake_namespace *open_namespace(const ground *g, lake_env *env, uint32_t id) {
   lake_error err = LAKE_ERROR_INIT;
   lake_namespace *ns = NULL;
-  lake_status s = lake_namespace_open(env, g->url, test_deadline(env), &ns, &err);
+  lake_status s = LAKE_TIMEOUT;
+  while (passes(s)) s = lake_namespace_open(env, g->url, test_deadline(env), &ns, &err);
   if (s != LAKE_OK) broken("open namespace", id, s, &err);
   return ns;
 }
@@ -312,11 +317,19 @@ static void halt(ground *g, child *c) {
   }
 }
 
+/* The gateway dies with requests in its hands: what they did is for everybody to find out. */
+static void strike_server(ground *g) {
+  if (g->restart == NULL) return;
+  assert_int_equal(system(g->restart), 0);
+  g->restarts++;
+}
+
 static void strike(ground *g, uint64_t cycle) {
   slay(g, pick(g, (uint32_t)lki_rng_below(&g->rng, ID_COUNT)));
   if (cycle % 5 == 4) slay(g, pick(g, ID_COUNT));
   for (uint64_t n = lki_rng_below(&g->rng, 3); n > 0; n--)
     halt(g, pick(g, (uint32_t)lki_rng_below(&g->rng, ID_COUNT)));
+  strike_server(g);
 }
 
 static bool all_opened(const ground *g) {
@@ -446,14 +459,19 @@ static void test_kill_cycles(void **state) {
   const uint64_t interval_ns = number("LAKE_KILL_INTERVAL_MS", 1000) * 1000000u;
   ground g = {.env = test_env(), .rng = {test_seed()}};
   lake_error err = LAKE_ERROR_INIT;
-  snprintf(g.url, sizeof g.url, "file:%s/stream", test_scratch());
+  const char *base = getenv("LAKE_KILL_URL");
+  if (base != NULL)
+    snprintf(g.url, sizeof g.url, "%s/t%016" PRIx64, base, lki_random_u64(g.env));
+  else
+    snprintf(g.url, sizeof g.url, "file:%s/stream", test_scratch());
+  g.restart = getenv("LAKE_KILL_RESTART");
   lake_namespace_options options = LAKE_NAMESPACE_OPTIONS_INIT;
   options.mesh = (lake_mesh){2, 1};
   options.tail_max = 16;
   options.version_block = VERSION_BLOCK;
   assert_ok(lake_namespace_create(g.env, g.url, &options, test_deadline(g.env), NULL, &err), &err);
-  assert_int_equal(pipe(g.told), 0);
-  assert_int_equal(pipe(g.stop), 0);
+  assert_int_equal(pipe2(g.told, O_CLOEXEC), 0); /* a server that is started meanwhile must not hold them open */
+  assert_int_equal(pipe2(g.stop, O_CLOEXEC), 0);
   for (uint32_t id = 0; id <= ID_COUNT; id++) start(&g, id);
   uint64_t at_ns = lki_now_ns(g.env);
   for (uint64_t cycle = 0; cycle < cycles; cycle++) {
@@ -472,9 +490,9 @@ static void test_kill_cycles(void **state) {
   read_stream(&g, steps, histories);
   check_acks(&g, histories);
   printf("%" PRIu64 " kills, %" PRIu64 " pauses (%" PRIu64 " across a reclaim), %" PRIu64
-         " zombies started, %" PRIu64 " fenced; %zu acknowledgements, %" PRIu64 " TGBs, version %" PRIu64
+         " zombies started, %" PRIu64 " fenced, the server killed %" PRIu64 " times; %zu acknowledgements, %" PRIu64 " TGBs, version %" PRIu64
          ", boundary at block %" PRIu64 "\n",
-         g.kills, g.pauses, g.resumed_past_reclaim, g.twins, fenced_count, g.ack_count, steps, view->version,
+         g.kills, g.pauses, g.resumed_past_reclaim, g.twins, fenced_count, g.restarts, g.ack_count, steps, view->version,
          g.block);
   assert_true(g.kills >= cycles);
   assert_true(g.block > 0);

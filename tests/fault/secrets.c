@@ -48,14 +48,14 @@ static bool ignore_key(void *ctx, const char *key, uint64_t object_bytes) {
   return true;
 }
 
-/* Every operation once, with a deadline that the slow faults run into. */
-static void all_operations(lake_store *store) {
+/* Every operation once. */
+static void all_operations(lake_store *store, uint64_t timeout_ms) {
   lake_bytes body = {"0123456789abcdef", 16};
   lake_buffer out;
   lake_object_info info;
   lake_error err = LAKE_ERROR_INIT;
   for (int i = 0; i < 6; i++) {
-    lake_deadline deadline = lake_deadline_after_ms(t.env, 100);
+    lake_deadline deadline = lake_deadline_after_ms(t.env, timeout_ms);
     lki_buffer_init(&out, t.env, 1000);
     lake_status s = i == 0   ? lki_store_put(store, "run/a", body, deadline, &err)
                     : i == 1 ? lki_store_put_if_absent(store, "run/manifest/1", body, deadline, &err)
@@ -69,13 +69,16 @@ static void all_operations(lake_store *store) {
   }
 }
 
-static void open_and_work(const char *url) {
+#define AMPLE_MS 60000
+#define SHORT_MS 100 /* the faults that never end run into it */
+
+static void open_and_work(const char *url, uint64_t timeout_ms) {
   lake_store *store = NULL;
   lake_error err = LAKE_ERROR_INIT;
   lake_status s = lake_store_open(t.env, url, &store, &err);
   look(s, &err);
   if (s != LAKE_OK) fail_msg("cannot open %s: %s", url, err.text);
-  all_operations(store);
+  all_operations(store, timeout_ms);
   lake_store_close(store);
 }
 
@@ -91,7 +94,7 @@ static void under_all_faults(faultd *f, const char *url) {
     snprintf(text, sizeof text, "%s count=all\n", faults[i]);
     faultd_clear(f);
     faultd_rule(f, text);
-    open_and_work(url);
+    open_and_work(url, SHORT_MS);
   }
   check_log();
 }
@@ -105,14 +108,14 @@ static void test_s3(void **state) {
   setenv("AWS_SECRET_ACCESS_KEY", "hush-secret-key", 1);
   setenv("AWS_SESSION_TOKEN", "hush-session-token", 1);
   failed_count = 0;
-  open_and_work("s3://bucket");
+  open_and_work("s3://bucket", AMPLE_MS);
   assert_int_equal(failed_count, 0); /* the credentials are right */
   under_all_faults(f, "s3://bucket");
   assert_true(failed_count > 50);
   setenv("AWS_SECRET_ACCESS_KEY", "hush-wrong-key", 1);
-  open_and_work("s3://bucket");
+  open_and_work("s3://bucket", SHORT_MS);
   setenv("AWS_SESSION_TOKEN", "hush-wrong-token", 1);
-  open_and_work("s3://bucket");
+  open_and_work("s3://bucket", SHORT_MS);
   faultd_stop(f);
 }
 
@@ -124,7 +127,7 @@ static void test_gcs(void **state) {
   setenv("GOOGLE_ACCESS_KEY_ID", "GOOGKEY", 1);
   setenv("GOOGLE_SECRET_ACCESS_KEY", "hush-secret-key", 1);
   failed_count = 0;
-  open_and_work(url);
+  open_and_work(url, AMPLE_MS);
   assert_int_equal(failed_count, 0);
   under_all_faults(f, url);
   assert_true(failed_count > 50);
@@ -140,16 +143,16 @@ static void test_azure(void **state) {
   snprintf(url, sizeof url, "az://bucket?account=account&endpoint=%s", f->url);
   setenv("AZURE_STORAGE_KEY", key, 1);
   failed_count = 0;
-  open_and_work(url);
+  open_and_work(url, AMPLE_MS);
   assert_int_equal(failed_count, 0);
   under_all_faults(f, url);
   assert_true(failed_count > 50);
   setenv("AZURE_STORAGE_KEY", other, 1);
-  open_and_work(url);
+  open_and_work(url, SHORT_MS);
   unsetenv("AZURE_STORAGE_KEY");
   setenv("AZURE_STORAGE_SAS_TOKEN",
          "sv=2021-12-02&ss=b&srt=sco&sp=rwdlac&se=2099-01-01&sig=hush%2Bsignature%3D", 1);
-  open_and_work(url); /* in the query of every request */
+  open_and_work(url, SHORT_MS); /* in the query of every request */
   check_log();
   faultd_stop(f);
 }

@@ -18,7 +18,7 @@ bucket=lake
 # configure PORT HTTPS_PORT MON_PORT MON_V1_PORT
 configure() {
   # tcp_nodelay: without it small answers take 40 ms. The paxos times: every pool that the gateway makes would take a
-  # second. The watch timeout: a gateway waits so long for the answer of one that was killed before it makes a bucket. The
+  # second. The watch timeout: before it makes a bucket, a gateway waits so long for the answer of one that was killed. The
   # gc times: big objects would stay in memory for hours after they were deleted.
   cat >"$dir/ceph.conf" <<CONF
 [global]
@@ -44,7 +44,7 @@ osd pool default pg num=4
 osd pool default pgp num=4
 osd pool default pg autoscale mode=off
 osd crush chooseleaf type=0
-osd client watch timeout=2
+osd client watch timeout=5
 osd objectstore=memstore
 memstore device bytes=${LAKE_RGW_BYTES:-4294967296}
 debug mon=0
@@ -59,6 +59,7 @@ pid file=$dir/run/osd.pid
 log file=$dir/rgw.log
 rgw data=$dir/rgw
 rgw dns name=localhost
+objecter tick interval=1
 rgw thread pool size=64
 rgw enable usage log=false
 rgw gc obj min wait=1

@@ -79,9 +79,10 @@ static inline const char *reason(int status) {
   return status == 200 ? "OK" : "No";
 }
 
+/* The rules are touched under the lock only; the test's own hold of them is ordered by exchange(). */
 static inline bool serve(void *ctx, const peer_request *request, int fd) {
   (void)ctx;
-  char head[1024];
+  char reply[9000];
   pthread_mutex_lock(&t.lock);
   rule *r = NULL;
   for (size_t i = 0; i < t.rule_count && r == NULL; i++)
@@ -100,10 +101,16 @@ static inline bool serve(void *ctx, const peer_request *request, int fd) {
   int status = r != NULL ? r->status : 404;
   const char *body = r != NULL && r->body != NULL ? r->body : "";
   const char *headers = r != NULL && r->headers != NULL ? r->headers : "";
+  snprintf(reply, sizeof reply, "HTTP/1.1 %d %s\r\n%sContent-Length: %zu\r\n\r\n%s", status, reason(status),
+           headers, strlen(body), body);
   pthread_mutex_unlock(&t.lock);
-  snprintf(head, sizeof head, "HTTP/1.1 %d %s\r\n%sContent-Length: %zu\r\n\r\n", status, reason(status),
-           headers, strlen(body));
-  return peer_text(fd, head) && peer_text(fd, body);
+  return peer_text(fd, reply);
+}
+
+/* What the test wrote into a rule is seen by the server from here on, and the other way round. */
+static inline void exchange(void) {
+  pthread_mutex_lock(&t.lock);
+  pthread_mutex_unlock(&t.lock);
 }
 
 static inline rule *on(const char *method, const char *path, int status, const char *body) {
@@ -172,7 +179,10 @@ static inline void open_chain(const char *url) {
 static inline const lki_credentials *get(const lki_credentials *rejected) {
   const lki_credentials *c = NULL;
   lake_error err = LAKE_ERROR_INIT;
-  assert_ok(lki_credentials_get(t.chain, rejected, test_deadline(t.env), &c, &err), &err);
+  exchange();
+  lake_status s = lki_credentials_get(t.chain, rejected, test_deadline(t.env), &c, &err);
+  exchange();
+  assert_ok(s, &err);
   assert_non_null(c);
   if (strstr(c->source, "hush") != NULL) fail_msg("the source's name tells a secret: %s", c->source);
   return c;
@@ -186,7 +196,9 @@ static inline void put(const lki_credentials *c) {
 static inline void assert_none(const lki_credentials *rejected, lake_status want, const char *part) {
   const lki_credentials *c = (const lki_credentials *)&t;
   lake_error err = LAKE_ERROR_INIT;
+  exchange();
   lake_status s = lki_credentials_get(t.chain, rejected, test_deadline(t.env), &c, &err);
+  exchange();
   assert_status(s, want, &err);
   assert_ptr_equal(c, (const lki_credentials *)&t); /* untouched */
   if (strstr(err.text, part) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.text, part);

@@ -30,10 +30,28 @@ static lake_status past_end(liar *l, const char *key, lake_range range, lake_buf
   return s;
 }
 
+/* The first time for this key, told by a mark beside it, so that it is the same over both connections. */
+static bool first_time(liar *l, const char *key, lake_deadline deadline) {
+  char mark[200];
+  lake_bytes none = {"", 0};
+  snprintf(mark, sizeof mark, "liar/%s", key);
+  return lki_store_put_if_absent(l->inner, mark, none, deadline, NULL) == LAKE_OK;
+}
+
+/* Whether nothing was there when this key was asked for first. */
+static bool stays_empty(liar *l, const char *key, lake_deadline deadline) {
+  char mark[200];
+  lake_object_info info;
+  if (lki_store_head(l->inner, key, &info, deadline, NULL) == LAKE_NOTFOUND) (void)first_time(l, key, deadline);
+  snprintf(mark, sizeof mark, "liar/%s", key);
+  return lki_store_head(l->inner, mark, &info, deadline, NULL) == LAKE_OK;
+}
+
 static lake_status liar_get(void *self, const char *key, lake_range range, lake_buffer *out, lake_object_info *info,
                             lake_deadline deadline, lake_error *err) {
   liar *l = self;
   if (l->lie == LIE_OTHER_COPY && l->connection == 1) return lki_fail(err, LAKE_NOTFOUND, "not here yet");
+  if (l->lie == LIE_GET_STAYS_EMPTY && stays_empty(l, key, deadline)) return lki_fail(err, LAKE_NOTFOUND, "not here");
   if (range.kind == LAKE_RANGE_EXACT) {
     if (l->lie == LIE_RANGE_SHIFTED && range.bytes == 4096) range.offset++;
     if (l->lie == LIE_RANGE_WHOLE) range = lki_range_whole();
@@ -50,12 +68,9 @@ static lake_status liar_put(void *self, const char *key, lake_bytes body, lake_d
   return lki_store_put(l->inner, key, body, deadline, err);
 }
 
-/* The first time for this key, told by a mark beside it, so that it is the same over both connections. */
-static bool first_time(liar *l, const char *key, lake_deadline deadline) {
-  char mark[200];
-  lake_bytes none = {"", 0};
-  snprintf(mark, sizeof mark, "liar/%s", key);
-  return lki_store_put_if_absent(l->inner, mark, none, deadline, NULL) == LAKE_OK;
+/* Only the removal creates the name of an object of the list. */
+static bool recreated(const char *key) {
+  return strstr(key, "/list/") != NULL;
 }
 
 static lake_status create_in_doubt(liar *l, const char *key, lake_bytes body, lake_deadline deadline, lake_error *err) {
@@ -81,6 +96,19 @@ static lake_status liar_put_if_absent(void *self, const char *key, lake_bytes bo
   case TRUE_BUSY:
     if (race(key)) return lki_fail(err, LAKE_UNAVAILABLE, "slow down");
     break;
+  case LIE_NAME_SPENT:
+    if (recreated(key)) return lki_fail(err, LAKE_EXISTS, "taken");
+    break;
+  case LIE_REMOVED_RETURNS:
+    if (!recreated(key)) break;
+    (void)lki_store_put(l->inner, key, (lake_bytes){"old", 3}, deadline, NULL);
+    return lki_fail(err, LAKE_EXISTS, "taken");
+  case TRUE_RECREATE_UNDECIDED:
+    if (recreated(key) && first_time(l, key, deadline)) return lki_fail(err, LAKE_UNCERTAIN, "undecided");
+    break;
+  case TRUE_RECREATE_BUSY:
+    if (recreated(key) && first_time(l, key, deadline)) return lki_fail(err, LAKE_UNAVAILABLE, "slow down");
+    break;
   case TRUE_CREATE_DENIED: return lki_fail(err, LAKE_DENIED, "not allowed");
   case TRUE_REPLIES_LOST: return create_in_doubt(l, key, body, deadline, err);
   default: break;
@@ -94,6 +122,7 @@ static lake_status liar_put_if_absent(void *self, const char *key, lake_bytes bo
 
 static lake_status liar_head(void *self, const char *key, lake_object_info *info, lake_deadline deadline, lake_error *err) {
   liar *l = self;
+  if (l->lie == LIE_HEAD_STAYS_EMPTY && stays_empty(l, key, deadline)) return lki_fail(err, LAKE_NOTFOUND, "not here");
   const lake_status s = lki_store_head(l->inner, key, info, deadline, err);
   if (s == LAKE_OK && l->lie == LIE_HEAD_SIZE) info->object_bytes++;
   return s;

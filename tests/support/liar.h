@@ -23,9 +23,15 @@ typedef enum liar_lie {
   LIE_SUFFIX_IS_HEAD,     /* the last bytes are the first ones */
   LIE_HEAD_SIZE,          /* head tells another size */
   LIE_REMOVE_NOTHING,     /* what is removed stays */
+  LIE_GET_STAYS_EMPTY,    /* a get that found nothing is answered so for ever */
+  LIE_HEAD_STAYS_EMPTY,   /* the same of a head */
+  LIE_NAME_SPENT,         /* what was removed is gone, but its name stays taken */
+  LIE_REMOVED_RETURNS,    /* what was removed is there again once somebody creates its name */
   /* Not lies: what happens with honest stores. */
   TRUE_REPLIES_LOST,      /* a third of the creates is done and answered UNCERTAIN, a third of those done EXISTS */
   TRUE_BUSY,              /* in a race nobody gets through */
+  TRUE_RECREATE_UNDECIDED, /* the first create of a removed name is not carried out and answered UNCERTAIN */
+  TRUE_RECREATE_BUSY,     /* the same, answered UNAVAILABLE */
   TRUE_REMOVE_DENIED,
   TRUE_CREATE_DENIED
 } liar_lie;

@@ -104,6 +104,10 @@ static void test_lies(void **state) {
       {LIE_SUFFIX_IS_HEAD, "read", "the last 1 bytes: byte 0 is wrong"},
       {LIE_HEAD_SIZE, "read", "is said to have 100004"},
       {LIE_REMOVE_NOTHING, "remove", "still there"},
+      {LIE_GET_STAYS_EMPTY, "create", "was created, but nothing is there"},
+      {LIE_HEAD_STAYS_EMPTY, "create", "was created, but nothing is there"},
+      {LIE_NAME_SPENT, "remove", "cannot be created again"},
+      {LIE_REMOVED_RETURNS, "remove", "cannot be created again"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     lki_proof_report report;
@@ -130,6 +134,11 @@ static void test_no_lies(void **state) {
   uint64_t left = 0;
   assert_ok(prove(TRUE_REPLIES_LOST, &small, &report, &err, &left), &err);
   assert_int_equal(left, 0);
+
+  for (liar_lie told = TRUE_RECREATE_UNDECIDED; told <= TRUE_RECREATE_BUSY; told++) {
+    assert_ok(prove(told, &small, &report, &err, &left), &err);
+    assert_int_equal(left, 0);
+  }
 
   assert_status(prove(TRUE_BUSY, &small, &report, &err, &left), LAKE_UNAVAILABLE, &err);
   assert_non_null(strstr(err.text, "\"race\""));

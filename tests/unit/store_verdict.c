@@ -161,6 +161,36 @@ static void test_silence(void **state) {
   }
 }
 
+/* A refusal that broke off before it said which one it is: it may have been any, also one that a retry mends. */
+static void test_cut(void **state) {
+  (void)state;
+  static const struct {
+    lki_verb verb;
+    int status;
+    const char *code;
+    lake_status want;
+  } cuts[] = {
+      {LKI_VERB_CREATE, 400, "", LAKE_UNCERTAIN},   {LKI_VERB_CREATE, 400, "ExpiredToken", LAKE_DENIED},
+      {LKI_VERB_CREATE, 403, "", LAKE_UNCERTAIN},   {LKI_VERB_CREATE, 404, "", LAKE_UNCERTAIN},
+      {LKI_VERB_CREATE, 409, "", LAKE_UNCERTAIN},   {LKI_VERB_CREATE, 412, "", LAKE_EXISTS},
+      {LKI_VERB_CREATE, 304, "", LAKE_EXISTS},      {LKI_VERB_CREATE, 429, "", LAKE_UNAVAILABLE},
+      {LKI_VERB_CREATE, 503, "", LAKE_UNCERTAIN},   {LKI_VERB_GET, 404, "", LAKE_UNAVAILABLE},
+      {LKI_VERB_GET, 404, "NoSuchKey", LAKE_NOTFOUND}, {LKI_VERB_GET, 416, "", LAKE_CORRUPT},
+      {LKI_VERB_REMOVE, 404, "", LAKE_UNCERTAIN},
+  };
+  for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+    const lki_ask ask = ask_of(S3, cuts[i].verb);
+    lki_http_reply reply = {.status = cuts[i].status, .sent = true};
+    lki_fault fault = {0};
+    lake_error err = LAKE_ERROR_INIT;
+    strncpy(fault.code, cuts[i].code, sizeof fault.code - 1);
+    lki_fail(&err, LAKE_UNAVAILABLE, "what the engine said");
+    const lki_verdict v = lki_verdict_of(&ask, "bucket", LAKE_UNAVAILABLE, &reply, &fault, &err);
+    if (v.status != cuts[i].want) fail_msg("row %zu: %s", i, lake_status_name(v.status));
+    assert_int_equal(err.status, cuts[i].want);
+  }
+}
+
 /* A range that goes beyond the object is answered with what there is. */
 static void test_shorter(void **state) {
   (void)state;
@@ -209,7 +239,7 @@ static void test_regions(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_silence),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),
                                      cmocka_unit_test(test_shorter), cmocka_unit_test(test_text),
                                      cmocka_unit_test(test_regions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
