@@ -54,7 +54,8 @@ lake_status lki_buffer_append(lake_buffer *buffer, const void *data, size_t byte
   if (bytes == 0) return LAKE_OK;
   if (bytes > SIZE_MAX - buffer->bytes) return lki_fail(err, LAKE_INVALID, "buffer: length overflows");
   size_t need = buffer->bytes + bytes;
-  if (need < APPEND_BYTES_MIN && buffer->bytes_max >= APPEND_BYTES_MIN) need = APPEND_BYTES_MIN;
+  if (need > buffer->capacity && need < APPEND_BYTES_MIN && buffer->bytes_max >= APPEND_BYTES_MIN)
+    need = APPEND_BYTES_MIN;
   lake_status s = lki_buffer_reserve(buffer, need, err);
   if (s != LAKE_OK) return s;
   memcpy(buffer->data + buffer->bytes, data, bytes);
