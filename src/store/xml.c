@@ -33,11 +33,11 @@ static void stop_no_memory(walk *w) {
   stop(w, "out of memory");
 }
 
-/* Appends "/name" and gives the length before; SIZE_MAX: no room. A prefix of a namespace means nothing here.
- */
+/* Appends "/name" and gives the length before; SIZE_MAX: no room. A prefix of a namespace means nothing here;
+ * a name that is nothing but a prefix, which XML without namespaces allows, stays whole. */
 static size_t path_push(walk *w, const char *mark, const char *name) {
   const char *colon = strrchr(name, ':');
-  if (colon != NULL) name = colon + 1;
+  if (colon != NULL && colon[1] != 0) name = colon + 1;
   const size_t before = w->path_bytes;
   const size_t mark_bytes = before == 0 ? 0 : strlen(mark);
   const size_t name_bytes = strlen(name);

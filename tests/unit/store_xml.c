@@ -39,6 +39,8 @@ static void test_paths(void **state) {
   assert_string_equal(h.text, "a/@xmlns=http://x/;a/b=1 & 2;a/c/@k=v;a/c/d=;a/c=;a/e/@n=y;a/e=<&>;a=;");
   assert_int_equal(walk("<a>&#xe4;&#x65e5;</a>", &h), LAKE_OK);
   assert_string_equal(h.text, "a=\xc3\xa4\xe6\x97\xa5;");
+  assert_int_equal(walk("<:><b:><n:c :=\"v\"/></b:></:>", &h), LAKE_OK); /* no part of a path is empty */
+  assert_string_equal(h.text, ":/b:/c/@:=v;:/b:/c=;:/b:=;:=;");
   assert_string_equal(lki_xml_leaf("a/b/c"), "c");
   assert_string_equal(lki_xml_leaf("a"), "a");
 }
