@@ -8,7 +8,7 @@ uthash-dev libcurl4-openssl-dev libssl-dev libexpat1-dev libhdf5-dev libopenmpi-
 
 # What the tests use besides.
 LAKE_PACKAGES_TEST="libcmocka-dev python3-h5py python3-numpy python3-zstandard python3-xxhash
-python3-botocore hdf5-tools shellcheck groff-base spin procps gzip git ca-certificates curl openssl"
+python3-botocore hdf5-tools shellcheck groff-base spin valgrind procps gzip git ca-certificates curl openssl"
 
 # Ceph's S3 gateway on one machine, as tests/servers/rgw.sh starts it.
 LAKE_PACKAGES_GATEWAY="radosgw ceph-mon ceph-osd ceph-common curl openssl"

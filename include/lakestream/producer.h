@@ -65,7 +65,8 @@ typedef struct lake_producer_stats {
  *  @param out the producer, set last.
  *  Ownership: the caller closes it with lake_producer_close(). ns must outlive it.
  *  Blocks: until the claim is committed or the deadline. Threads: any. MPI: local.
- *  Errors: INVALID, END (the stream is sealed), UNCERTAIN, UNAVAILABLE, TIMEOUT, NOMEM.
+ *  Errors: INVALID, END (the stream is sealed), UNSUPPORTED (the store does not keep what commits rest on; nothing is
+ *  claimed), DENIED, CORRUPT, UNCERTAIN (the claim may be committed: open again), UNAVAILABLE, TIMEOUT, NOMEM.
  *  Source: paper section 5.3; epochs are ours.
  */
 LAKE_API lake_status lake_producer_open(lake_namespace *ns, const char *id, const lake_producer_options *options,
@@ -80,8 +81,9 @@ LAKE_API lake_status lake_producer_open(lake_namespace *ns, const char *id, cons
  *  Ownership: slices and state are copied before the call returns.
  *  Blocks: while the upload budget or the pending limit is used up, until the deadline. Threads: one at a time.
  *  MPI: local. Errors: INVALID, TIMEOUT (nothing was appended: call again), and, for ever after they occurred,
- *  FENCED, END (sealed under us), CORRUPT. NOMEM appends nothing. The text of FENCED and END says below which seq this
- *  producer's TGBs are committed, for good; committed_count of the stats counts them.
+ *  FENCED, END (sealed under us), CORRUPT, INVALID and UNSUPPORTED (of the store). NOMEM appends nothing. The text of
+ *  FENCED and END says below which seq this producer's TGBs are committed, for good; committed_count of the stats counts
+ *  them.
  *  Source: paper section 4.1.
  */
 LAKE_API lake_status lake_producer_append(lake_producer *producer, const lake_bytes *slices, uint32_t slice_count,
@@ -89,9 +91,12 @@ LAKE_API lake_status lake_producer_append(lake_producer *producer, const lake_by
 
 /** Wait until everything appended is committed. Commits without waiting for the gap first.
  *  Ownership: none passes. Blocks: until all is visible or the deadline. Threads: one at a time. MPI: local.
- *  Errors: TIMEOUT or UNCERTAIN (the TGBs stay: call again), FENCED, END, UNAVAILABLE (with the store's cause). OK is
- *  told also after FENCED or END if all is committed. UNCERTAIN comes once more before FENCED in the one case where it
- *  cannot be told which TGBs are committed: the versions that would tell were reclaimed while this process stood still.
+ *  Errors: TIMEOUT or UNCERTAIN (the TGBs stay: call again), FENCED, END, UNAVAILABLE or DENIED (with the store's cause;
+ *  call again). OK is told also after FENCED or END if all is committed. UNCERTAIN comes once more before FENCED in the
+ *  one case where it cannot be told which TGBs are committed: the versions that would tell were reclaimed while this
+ *  process stood still. CORRUPT (a manifest or segment cannot be read), INVALID or UNSUPPORTED (the store will not take
+ *  the commit) end the producer, also after UNCERTAIN; they speak of the last attempt only: TGBs of one that was
+ *  UNCERTAIN may be committed. Opening the id again tells.
  */
 LAKE_API lake_status lake_producer_flush(lake_producer *producer, lake_deadline deadline, lake_error *err);
 
@@ -102,7 +107,10 @@ LAKE_API lake_status lake_producer_flush(lake_producer *producer, lake_deadline 
 LAKE_API lake_status lake_producer_retire(lake_producer *producer, lake_deadline deadline, lake_error *err);
 
 /** Close without committing what is still pending (flush first); NULL is accepted.
- *  Ownership: the producer is gone. Blocks: until its threads ended, at most one store call. Threads: one, the last.
+ *  What a flush has called committed stays so. A commit that is on its way is not waited for: its TGBs may be committed
+ *  or not, as after a crash, and opening the id again tells.
+ *  Ownership: the producer is gone. Blocks: until its threads ended. They begin nothing new: each ends what it is asking
+ *  of the store, which takes 30 s at most where that does not answer. Threads: one, the last.
  *  MPI: local. Errors: none.
  */
 LAKE_API void lake_producer_close(lake_producer *producer);

@@ -30,8 +30,9 @@ typedef struct lake_reclaim_report {
   uint64_t in_flight_count, in_flight_bytes; /* TGBs and segments kept because they may yet be committed */
   uint64_t unknown_count;                    /* objects among them whose names are not Lakestream's: left alone */
   uint64_t announcement_count, announcement_bytes; /* deleted: left by producers that did not come to withdraw them */
-  uint64_t upload_count; /* given up: uploads in parts that nobody will finish, of objects that could be deleted. A
-                            store that refuses to list or end them is a warning in the log: they stay, all else is done */
+  uint64_t upload_count; /* given up: uploads in parts that nobody will finish, of objects that could be deleted */
+  lake_error upload_error; /* why some of those stay: the store refused to list or end them (all else is done, and the
+                              call is OK). status OK: nothing was refused */
 } lake_reclaim_report;
 
 /** Delete what no pin needs (everything below the lowest pin of all groups), what losers and crashed producers left,

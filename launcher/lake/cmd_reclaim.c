@@ -27,6 +27,8 @@ static void add(lake_reclaim_report *sum, const lake_reclaim_report *r) {
   last.segment_bytes += sum->segment_bytes;
   last.manifest_count += sum->manifest_count;
   last.manifest_bytes += sum->manifest_bytes;
+  last.announcement_count += sum->announcement_count;
+  last.announcement_bytes += sum->announcement_bytes;
   last.upload_count += sum->upload_count;
   *sum = last;
 }
@@ -65,6 +67,8 @@ static lake_status print_json(lki_cli *cli, const char *url, bool dry_run, const
     lki_json_add_u64(kind, "bytes", kinds[i].bytes);
   }
   lki_json_add_u64(json, "upload_count", r->upload_count);
+  if (r->upload_error.status != LAKE_OK)
+    lki_cli_error_members(lki_json_add_object(json, "upload_error"), r->upload_error.status, &r->upload_error);
   lki_json_add_u64(json, "unknown_count", r->unknown_count);
   return lki_cli_print(cli, json, err);
 }
@@ -78,6 +82,8 @@ static void print_text(const char *url, bool dry_run, const lake_reclaim_report 
          " manifests (%" PRIu64 " bytes)\n",
          verb, r->tgb_count, r->tgb_bytes, r->segment_count, r->segment_bytes, r->manifest_count, r->manifest_bytes);
   if (r->upload_count > 0) printf("%s the parts of %" PRIu64 " unfinished uploads\n", verb, r->upload_count);
+  if (r->upload_error.status != LAKE_OK)
+    printf("left unfinished uploads in parts alone, as far as there are any: %s\n", r->upload_error.text);
   printf("kept %" PRIu64 " that may yet be committed (%" PRIu64 " bytes)\n", r->in_flight_count, r->in_flight_bytes);
 }
 

@@ -14,6 +14,7 @@ lake_status lki_json_parse(lake_bytes text, const char *what, lki_json **out, la
 lake_status lki_json_parse_max(lake_bytes text, size_t bytes_max, const char *what, lki_json **out, lake_error *err) {
   if (text.bytes > bytes_max)
     return lki_fail(err, LAKE_INVALID, "%s: %zu bytes of JSON; at most %zu are read", what, text.bytes, bytes_max);
+  if (text.bytes == 0) text.data = ""; /* which may be NULL, and nothing can be added to that */
   const char *end = NULL;
   cJSON *json = text.bytes > 0 ? cJSON_ParseWithLengthOpts(text.data, text.bytes, &end, 0) : NULL;
   const char *p = text.data, *stop = p + text.bytes;

@@ -101,7 +101,7 @@ lki_cargo lki_collect_cargo(lake_producer *p, const lki_manifest *view, lki_aren
   lki_change *appends = lki_arena_alloc(arena, sizeof *appends * c.count);
   if (appends == NULL) return cargo;
   uint32_t reads = 0;
-  for (uint32_t i = 0; i < c.count; i++) {
+  for (uint32_t i = 0; i < c.count && !atomic_load(&p->stop); i++) {
     const lki_announcement_key *k = &c.keys[i];
     lki_announcement *a = lki_arena_alloc(arena, sizeof *a);
     if (a == NULL || !open_key(&c, k, &reads, a)) continue;

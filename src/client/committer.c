@@ -6,7 +6,7 @@
 
 #define LOOK_NS_MIN ((uint64_t)1000 * 1000 * 1000)
 #define LOOK_NS_MAX ((uint64_t)10 * 1000 * 1000 * 1000)
-#define ATTEMPT_NS ((uint64_t)8 * 1000 * 1000 * 1000) /* one attempt; also what close may have to wait for */
+#define ATTEMPT_NS ((uint64_t)8 * 1000 * 1000 * 1000) /* one attempt; also what close may have to wait for, where a store does not answer */
 
 void lki_pending_free(lake_env *env, lki_pending *pending) {
   if (pending == NULL) return;
@@ -110,7 +110,7 @@ static lake_status find_last_locked(lake_producer *p, lake_status s, const lki_m
   }
   lki_unlock(p->env, p->synced.lock);
   lake_deadline deadline = {lki_after_ns(p->env, ATTEMPT_NS)};
-  lake_status told = lki_log_find_fenced(p->ns->log, &fenced, newest, deadline, next_seq, err);
+  lake_status told = lki_log_find_fenced(p->ns->log, &fenced, newest, &p->stop, deadline, &p->search, next_seq, err);
   lki_lock(p->env, p->synced.lock);
   return told;
 }
@@ -181,7 +181,7 @@ static void settle_carried_locked(lake_producer *p, const lki_manifest *view) {
 }
 
 /* Among others a base from the last attempt is old for certain: read the newest first (Algorithm 1, line 7), and see
- * what others have carried meanwhile. False: nothing is left to commit. Called and returns with the lock held. */
+ * what others have carried meanwhile. False: nothing is left to commit, or the producer closes. Called and returns with the lock held. */
 static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *cargo, uint64_t *looked_ns) {
   if (p->synced.policy.active <= 1 && !p->synced.last_lost) return true;
   lki_unlock(p->env, p->synced.lock);
@@ -189,12 +189,12 @@ static bool look_first_locked(lake_producer *p, lki_arena *arena, lki_cargo *car
   if (p->carries) *cargo = lki_collect_cargo(p, view, arena); /* before the look: the fragile window stays short */
   lki_manifest_release(view);
   lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
-  (void)lki_log_look(p->ns->log, deadline, looked_ns, NULL);
+  if (!atomic_load(&p->stop)) (void)lki_log_look(p->ns->log, deadline, looked_ns, NULL);
   view = lki_log_view(p->ns->log);
   lki_lock(p->env, p->synced.lock);
   settle_carried_locked(p, view);
   lki_manifest_release(view);
-  return p->synced.durable_end > p->synced.committed;
+  return p->synced.durable_end > p->synced.committed && !p->synced.closing;
 }
 
 static uint64_t cargo_taken(const lki_manifest *before, const lki_manifest *after, uint64_t own_count) {
@@ -219,13 +219,13 @@ static void attempt_locked(lake_producer *p) {
   lki_commit_result result;
   lake_deadline deadline = {lki_after_ns(p->env, ATTEMPT_NS)};
   lki_manifest *base = lki_log_view(p->ns->log);
-  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, looked_ns, deadline, &result, &err);
+  lake_status s = lki_log_try(p->ns->log, p->change, &cargo, p->writer, looked_ns, &p->stop, deadline, &result, &err);
   lki_lock(p->env, p->synced.lock);
   if (s == LAKE_FENCED || s == LAKE_END) s = settle_last_locked(p, s, result.manifest, &err);
   if (s == LAKE_OK && result.manifest->version == base->version + 1)
     p->synced.stats.cargo_count += cargo_taken(base, result.manifest, p->change->descriptor_count);
   conclude_locked(p, s, &result, &err);
-  if (s == LAKE_OK) {
+  if (s == LAKE_OK && !p->synced.closing) {
     lki_unlock(p->env, p->synced.lock);
     lki_log_publish(p->ns->log, result.manifest);
     lki_lock(p->env, p->synced.lock);

@@ -310,6 +310,7 @@ void lake_producer_close(lake_producer *p) {
   if (p == NULL || lki_check_process(p->env, "", NULL) != LAKE_OK) return; /* a forked child has no threads to end */
   lki_lock(p->env, p->synced.lock);
   p->synced.closing = true;
+  atomic_store(&p->stop, true);
   lki_broadcast(p->env, p->synced.work);
   lki_broadcast(p->env, p->synced.progress);
   lki_unlock(p->env, p->synced.lock);

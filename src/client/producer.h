@@ -6,6 +6,7 @@
 #include "client/namespace.h"
 #include "model/policy.h"
 #include <lakestream/producer.h>
+#include <stdatomic.h>
 
 #define LKI_UPLOAD_THREADS_MAX 256
 #define LKI_PENDING_COUNT_MAX_MAX (1u << 20)
@@ -45,6 +46,8 @@ struct lake_producer {
   lki_thread *commit_thread;
   lki_change *change; /* the committer's own: rebuilt before every attempt */
   lki_descriptor *descriptors;
+  lki_fenced_search search; /* the committer's own: where the epoch ended, once it is fenced */
+  atomic_bool stop; /* closing, for those who do not hold the lock */
   /* Seqs: committed <= durable_end <= upload_next <= next. Ring slot of a seq: seq % pending_count_max. */
   struct {
     lki_mutex *lock;

@@ -164,7 +164,7 @@ static lake_status sweep_upload_batch(uploads *u, const char *prefix, lake_error
 }
 
 /* A batch at a time, since what was given up is not in the next listing. Rights to list uploads are apart from those to
- * objects, and all else is done by now: a refusal is a warning, not a failed reclaim. */
+ * objects, and all else is done by now: a refusal is told in the report, and is not a failed reclaim. */
 static lake_status sweep_uploads(const lki_sweep *sweep, const char *prefix, lake_error *err) {
   uploads *u = lki_new(sweep->ns->env, sizeof *u);
   if (u == NULL) return lki_fail(err, LAKE_NOMEM, "out of memory while sweeping uploads of %s", prefix);
@@ -179,6 +179,7 @@ static lake_status sweep_uploads(const lki_sweep *sweep, const char *prefix, lak
     return s;
   }
   lki_note(sweep->ns->env, LAKE_LOG_WARN, "reclaim: unfinished uploads stay until a later run: %s", e.text);
+  if (sweep->report->upload_error.status == LAKE_OK) sweep->report->upload_error = e;
   return LAKE_OK;
 }
 

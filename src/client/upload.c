@@ -22,7 +22,7 @@ static void upload_locked(lake_producer *p, lki_pending *item) {
     lake_deadline deadline = {lki_after_ns(p->env, LKI_STORE_CALL_NS)};
     lake_status s = lki_tgb_write(p->ns->store, p->id, p->epoch, item->seq, lki_buffer_view(&item->object), deadline,
                                   &err);
-    char *announced = s == LAKE_OK && announces ? lki_announce(p, item) : NULL;
+    char *announced = s == LAKE_OK && announces && !atomic_load(&p->stop) ? lki_announce(p, item) : NULL;
     lki_lock(p->env, p->synced.lock);
     if (s == LAKE_OK) {
       item->announced = announced;

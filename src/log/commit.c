@@ -91,16 +91,19 @@ static bool is_refusal(lake_status s) {
   return s == LAKE_DENIED || s == LAKE_UNSUPPORTED || s == LAKE_INVALID || s == LAKE_NOMEM;
 }
 
+static bool is_set(const atomic_bool *stop) { return stop != NULL && atomic_load(stop); }
+
 /* Creates the candidate's object and resolves what happened: OK, AGAIN, or UNCERTAIN at the deadline. The same bytes
  * go to the same name until someone owns it, since a 404 on the read-back is no answer while a put may be in flight. */
 static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, lake_bytes bytes,
-                                   uint64_t begin_ns, lake_deadline deadline, lki_commit_result *result,
-                                   lake_error *err) {
+                                   uint64_t begin_ns, const atomic_bool *stop, lake_deadline deadline,
+                                   lki_commit_result *result, lake_error *err) {
   char name[LKI_NAME_BYTES];
   lki_name_manifest(name, candidate->version);
   lake_error cause = LAKE_ERROR_INIT;
   uint64_t wait_ns = 10u * 1000 * 1000;
   bool doubtful = false; /* a put was sent whose outcome its reply did not tell */
+  if (is_set(stop)) return lki_fail(err, LAKE_CANCELED, "%s was not written: its writer is closing", name);
   for (;;) {
     lake_error back = LAKE_ERROR_INIT;
     lake_status s = LKI_PLANTED(RETRY_OVERWRITES) && doubtful
@@ -119,6 +122,7 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
       return s;
     }
     doubtful = true;
+    if (is_set(stop)) break;
     s = s == LAKE_OK ? check_alive(log, candidate, deadline, result, &back)
                      : read_back(log, candidate, deadline, result, &back);
     if (s == LAKE_OK || s == LAKE_AGAIN) {
@@ -129,7 +133,7 @@ static lake_status put_and_resolve(lki_log *log, const lki_manifest *candidate, 
     if (LKI_PLANTED(MISSING_IS_LOST) && s == LAKE_NOTFOUND) return lki_fail(err, LAKE_AGAIN, "planted");
     if (s != LAKE_NOTFOUND) cause = back;
     note_cause(log, &cause); /* whoever waits for this with a shorter deadline can say why */
-    if (s == LAKE_CORRUPT || lki_deadline_passed(log->env, deadline)) break;
+    if (s == LAKE_CORRUPT || is_set(stop) || lki_deadline_passed(log->env, deadline)) break;
     uint64_t pause_ns = (uint64_t)((double)wait_ns * lki_random_unit(log->env));
     uint64_t until_ns = lki_after_ns(log->env, pause_ns);
     lki_sleep_until(log->env, until_ns < deadline.at_ns ? until_ns : deadline.at_ns);
@@ -166,7 +170,8 @@ static lake_status excuse_old_base(lki_log *log, const lki_manifest *base, lake_
 }
 
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
-                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err) {
+                        uint64_t looked_ns, const atomic_bool *stop, lake_deadline deadline, lki_commit_result *result,
+                        lake_error *err) {
   memset(result, 0, sizeof *result);
   lki_manifest *base = NULL, *candidate = NULL;
   lki_arena arena;
@@ -192,7 +197,7 @@ lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo 
   if (s == LAKE_OK) s = lki_manifest_apply(log->env, base, change, cargo, &sealing, &stamp, &candidate, err);
   if (s == LAKE_OK) s = lki_manifest_encode(log->env, candidate, &bytes, err);
   if (s != LAKE_OK) goto done;
-  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), begin_ns, deadline, result, err);
+  s = put_and_resolve(log, candidate, lki_buffer_view(&bytes), begin_ns, stop, deadline, result, err);
   if (s == LAKE_OK) {
     result->manifest_bytes = bytes.bytes;
     lki_log_advance(log, candidate);
@@ -231,7 +236,7 @@ lake_status lki_log_commit(lki_log *log, const lki_change *change, const char *w
     uint64_t looked_ns = 0;
     lake_status s = lki_log_look(log, deadline, &looked_ns, err);
     if (s == LAKE_OK) {
-      s = lki_log_try(log, change, NULL, writer, looked_ns, deadline, result, err);
+      s = lki_log_try(log, change, NULL, writer, looked_ns, NULL, deadline, result, err);
     } else {
       memset(result, 0, sizeof *result);
       result->manifest = lki_log_view(log);

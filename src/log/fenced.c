@@ -2,7 +2,7 @@
  * had announced, may have brought in more than its owner knows, and the map speaks of the newer epoch only. But the
  * claim of that one carried next_seq over, and nothing of the older epoch comes in after it. So it is told by the tail
  * while that holds the last TGB of the older epoch, and by the first version with the newer epoch: epochs only grow
- * with the versions, so that one is found by halving. Keeps no state. */
+ * with the versions, so that one is found by halving. The caller keeps how far that has come. */
 #include "base/error.h"
 #include "log/state.h"
 #include <inttypes.h>
@@ -39,28 +39,39 @@ static lake_status read_mark(lki_log *log, uint64_t version, const lki_fenced *f
   return s;
 }
 
+static void begin(const lki_fenced *fenced, const lki_manifest *newest, lki_fenced_search *search) {
+  const mark at = mark_of(newest, fenced);
+  *search = (lki_fenced_search){.begun = true,
+                                .low = fenced->own_version,
+                                .high = newest->version,
+                                .low_tells = true,
+                                .certain = at.certain,
+                                .end = at.end};
+}
+
 lake_status lki_log_find_fenced(lki_log *log, const lki_fenced *fenced, const lki_manifest *newest,
-                                lake_deadline deadline, uint64_t *next_seq, lake_error *err) {
-  uint64_t low = fenced->own_version, high = newest->version; /* the claim: above low, if that tells; not above high */
-  bool low_tells = true;
-  mark at_high = mark_of(newest, fenced);
-  while (!at_high.certain && high - low > 1) {
-    const uint64_t mid = low + (high - low) / 2;
+                                const atomic_bool *stop, lake_deadline deadline, lki_fenced_search *search,
+                                uint64_t *next_seq, lake_error *err) {
+  if (!search->begun) begin(fenced, newest, search);
+  while (!search->certain && search->high - search->low > 1) {
+    const uint64_t mid = search->low + (search->high - search->low) / 2;
     mark at = {false, false, 0};
     bool tells = false;
+    if (stop != NULL && atomic_load(stop)) return lki_fail(err, LAKE_CANCELED, "the search was ended at version %" PRIu64, mid);
     lake_status s = read_mark(log, mid, fenced, deadline, &tells, &at, err);
     if (s != LAKE_OK) return s;
     if (at.newer) {
-      high = mid;
-      at_high = at;
+      search->high = mid;
+      search->certain = at.certain;
+      search->end = at.end;
     } else {
-      low = mid;
-      low_tells = tells;
+      search->low = mid;
+      search->low_tells = tells;
     }
   }
-  if (!at_high.certain && !low_tells)
+  if (!search->certain && !search->low_tells)
     return lki_fail(err, LAKE_RECLAIMED, "producer %s: version %" PRIu64 ", which would tell where epoch %" PRIu64
-                    " ended, cannot be read any more", fenced->producer_id, low, fenced->epoch);
-  *next_seq = at_high.end;
+                    " ended, cannot be read any more", fenced->producer_id, search->low, fenced->epoch);
+  *next_seq = search->end;
   return LAKE_OK;
 }

@@ -12,6 +12,7 @@
 #include "format/format.h"
 #include "model/change.h"
 #include "store/store.h"
+#include <stdatomic.h>
 
 typedef struct lki_log lki_log;
 
@@ -48,9 +49,12 @@ lake_status lki_log_look(lki_log *log, lake_deadline deadline, uint64_t *looked_
  * OK, EXISTS, UNCERTAIN: see above. AGAIN: lost to another writer, or, if result->unsettled, not known; the view
  * is now the winner or newer, but not the newest for certain. FENCED, END,
  * INTERNAL, INVALID: from the change. TIMEOUT, UNAVAILABLE, CORRUPT, NOMEM: nothing was sent. *result is always set;
- * release result->manifest. */
+ * release result->manifest.
+ * stop (may be NULL): once it is set, no more than the call to the store that is going on. CANCELED: nothing was sent;
+ * UNCERTAIN: it is not read back. */
 lake_status lki_log_try(lki_log *log, const lki_change *change, const lki_cargo *cargo, const char *writer,
-                        uint64_t looked_ns, lake_deadline deadline, lki_commit_result *result, lake_error *err);
+                        uint64_t looked_ns, const atomic_bool *stop, lake_deadline deadline, lki_commit_result *result,
+                        lake_error *err);
 /* Writes the hint, which saves later openers a long probe, for every few versions. Best effort, and apart from the
  * attempt, so that nobody waits for it. */
 void lki_log_publish(lki_log *log, const lki_manifest *manifest);
@@ -71,11 +75,23 @@ typedef struct lki_fenced {
   uint64_t known_seq;   /* all below it are known to be committed */
 } lki_fenced;
 
+/* How far the search for the first version with a newer epoch has come. Zero it before the first call. */
+typedef struct lki_fenced_search {
+  bool begun;
+  uint64_t low, high; /* it lies above low, if that could be read, and not above high */
+  bool low_tells;
+  bool certain; /* high tells where the fenced epoch ended */
+  uint64_t end; /* where high says that it ended, or an upper bound */
+} lki_fenced_search;
+
 /* fenced.c: what became of its TGBs, for good: those below *next_seq, which is at least known_seq, are committed, and
  * no other. `newest` has a newer epoch. No request while its tail tells; else a load and a look at the boundary for each
- * halving of the versions since own_version. RECLAIMED: what would tell is gone. */
+ * halving of the versions since own_version. A call that fails leaves in *search what it has found, and the next one goes
+ * on from there: with a deadline that one halving fits into, every call gets on. RECLAIMED: what would tell is gone.
+ * CANCELED: *stop (may be NULL) was set. */
 lake_status lki_log_find_fenced(lki_log *log, const lki_fenced *fenced, const lki_manifest *newest,
-                                lake_deadline deadline, uint64_t *next_seq, lake_error *err);
+                                const atomic_bool *stop, lake_deadline deadline, lki_fenced_search *search,
+                                uint64_t *next_seq, lake_error *err);
 
 /* boundary.c: marks a block of versions as dead, durably. Its manifests may be deleted afterwards, not before. */
 lake_status lki_log_raise(lki_log *log, uint64_t block, lake_deadline deadline, lake_error *err);

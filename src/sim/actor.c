@@ -32,7 +32,7 @@ void lki_sim_audit(lki_check *check, lki_process *p, lake_namespace *ns) {
     lake_error err = LAKE_ERROR_INIT;
     lki_commit_result result;
     const uint64_t patience_ns = SECOND / 16 + lki_random_u64(ns->env) % (8 * SECOND >> 3 * (lki_random_u64(ns->env) % 3));
-    s = lki_log_try(ns->log, &change, NULL, id, 0, lki_sim_in(p, patience_ns), &result, &err);
+    s = lki_log_try(ns->log, &change, NULL, id, 0, NULL, lki_sim_in(p, patience_ns), &result, &err);
     if (s == LAKE_OK) {
       const uint64_t epoch = result.manifest->producers[lki_manifest_find_producer(result.manifest, id)].epoch;
       if (lki_check_epoch(check, id) != epoch || (certain && epoch != known + 1))

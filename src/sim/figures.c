@@ -185,7 +185,7 @@ static void try_commit(loop *l, lake_env *env) {
   lake_deadline never = {LKI_NEVER};
   uint64_t looked_ns = 0;
   (void)lki_log_look(l->ns->log, never, &looked_ns, NULL);
-  lake_status s = lki_log_try(l->ns->log, &change, NULL, l->id, looked_ns, never, &result, &err);
+  lake_status s = lki_log_try(l->ns->log, &change, NULL, l->id, looked_ns, NULL, never, &result, &err);
   l->last_ns = lki_now_ns(env);
   const bool won = s == LAKE_OK || s == LAKE_EXISTS;
   if (won) {

@@ -173,6 +173,7 @@ typedef struct list_walk {
   lki_entry entry;
   bool encoded; /* this name is: it holds what XML cannot */
   bool good;
+  bool unreadable; /* a blob without a name, or one with a broken escape */
 } list_walk;
 
 static bool on_listed(void *ctx, const char *path, const char *text) {
@@ -186,7 +187,10 @@ static bool on_listed(void *ctx, const char *path, const char *text) {
   if (strncmp(path, blob, sizeof blob - 1) != 0) return true;
   const char *rest = path + sizeof blob - 1;
   if (rest[0] == 0) {
-    const bool added = w->entry.name == NULL || lki_listed_add(w->page, &w->entry);
+    /* Its name is decoded here, where it is known for certain whether it has to be. */
+    const char *name = w->entry.name;
+    if (name == NULL || (w->encoded && !lki_percent_decode(name, (char *)(uintptr_t)name))) w->unreadable = true;
+    const bool added = name == NULL || lki_listed_add(w->page, &w->entry);
     w->entry = (lki_entry){NULL, 0, NULL};
     w->encoded = false;
     return added;
@@ -194,10 +198,8 @@ static bool on_listed(void *ctx, const char *path, const char *text) {
   if (strcmp(rest, "/Name/@Encoded") == 0) w->encoded = strcmp(text, "true") == 0;
   if (strcmp(rest, "/Properties/Content-Length") == 0) w->entry.object_bytes = strtoull(text, NULL, 10);
   if (strcmp(rest, "/Name") != 0) return true;
-  char *name = lki_arena_strndup(&w->page->arena, text, strlen(text));
-  if (name != NULL && w->encoded) (void)lki_percent_decode(name, name);
-  w->entry.name = name;
-  return name != NULL;
+  w->entry.name = lki_arena_strndup(&w->page->arena, text, strlen(text));
+  return w->entry.name != NULL;
 }
 
 static lake_status azure_listed(const lki_ask *ask, lake_bytes body, lki_listed *page, lake_error *err) {
@@ -208,6 +210,8 @@ static lake_status azure_listed(const lki_ask *ask, lake_bytes body, lki_listed 
   lake_status s = lki_xml_walk(page->arena.env, body, "a listing", on_listed, &w, err);
   if (s == LAKE_OK && !w.good)
     s = lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <EnumerationResults>: is the endpoint right?");
+  if (s == LAKE_OK && w.unreadable)
+    s = lki_fail(err, LAKE_UNAVAILABLE, "a listing has a blob without a name, or with a broken %%-escape in it");
   return s;
 }
 

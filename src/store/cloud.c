@@ -281,21 +281,27 @@ lake_status lki_cloud_check(void *self, lake_deadline deadline, lake_error *err)
   lake_status s = lki_check_process(store->env, "the store", err);
   if (s == LAKE_OK) s = lki_cloud_dialect(store, deadline, &ask.dialect, err);
   if (s != LAKE_OK || ask.dialect->versioned == NULL) return s;
-  bool versioned = false;
+  lki_versioning versioning = LKI_VERSIONING_OFF;
   lake_buffer body;
   lki_buffer_init(&body, store->env, HEAD_BYTES_MAX);
   ask.sink = &body;
   s = lki_cloud_exchange(store, &ask, &reply, err);
   if (s == LAKE_OK)
-    s = ask.dialect->versioned(store->env, lki_buffer_view(&body), &versioned, err);
+    s = ask.dialect->versioned(store->env, lki_buffer_view(&body), &versioning, err);
   else if (s == LAKE_DENIED || s == LAKE_UNSUPPORTED)
     s = LAKE_OK; /* many may use a bucket and not look at it */
   lki_buffer_free(&body);
-  if (s == LAKE_OK && versioned)
+  if (s == LAKE_OK && versioning == LKI_VERSIONING_ON)
     s = lki_fail(
         err, LAKE_UNSUPPORTED,
         "bucket %s keeps old versions: Ceph's gateway then creates a name that is taken, and nowhere does "
         "reclaim free anything; use a bucket without versioning",
+        store->settings.bucket);
+  if (s == LAKE_OK && versioning == LKI_VERSIONING_SUSPENDED)
+    s = lki_fail(
+        err, LAKE_UNSUPPORTED,
+        "versioning of bucket %s is suspended, which is not off: what is deleted leaves a marker for ever, and "
+        "Ceph's gateway then refuses to create the name again; use a bucket that never was versioned",
         store->settings.bucket);
   return s;
 }

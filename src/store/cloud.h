@@ -87,6 +87,9 @@ typedef struct lki_place {
 /* The same bucket in another region. */
 void lki_place_move(lki_place *place, const char *region);
 
+/* SUSPENDED: they were kept once. What was then is still there, and what is deleted leaves a marker. */
+typedef enum lki_versioning { LKI_VERSIONING_OFF, LKI_VERSIONING_ON, LKI_VERSIONING_SUSPENDED } lki_versioning;
+
 typedef struct lki_cloud_store lki_cloud_store;
 
 struct lki_dialect {
@@ -109,11 +112,12 @@ struct lki_dialect {
   /* HEAD. NULL: the length of the reply tells. */
   lake_status (*head)(lake_bytes body, uint64_t *object_bytes, lake_error *err);
   /* VERSIONING: whether old versions of names are kept. NULL: not known, and not asked. */
-  lake_status (*versioned)(lake_env *env, lake_bytes body, bool *versioned, lake_error *err);
+  lake_status (*versioned)(lake_env *env, lake_bytes body, lki_versioning *versioning, lake_error *err);
   /* A multipart upload: its id from the reply to UPLOAD_BEGIN, NULL member: we choose it, and there is no
    * such request; the body of UPLOAD_COMPLETE from the parts' tags (count of them, `etags` may be ignored).
    * NULL: no such thing. */
   lake_status (*upload_begun)(lki_arena *arena, lake_bytes body, const char **upload_id, lake_error *err);
+  const char *put_done; /* what the reply to a good PUT or CREATE has in its body; NULL: it need not have one */
   const char *upload_done; /* what the reply to a good UPLOAD_COMPLETE has in its body; NULL: that tells nothing */
   lake_status (*upload_manifest)(lki_arena *arena, const char *upload_id, char (*etags)[128], uint32_t count,
                                  lake_bytes *out, lake_error *err);
@@ -142,6 +146,7 @@ struct lki_cloud_store {
   uint64_t process_id;
   atomic_int_fast64_t skew_s;         /* the server's clock less ours */
   atomic_uint_fast64_t not_before_ns; /* Retry-After */
+  atomic_uint_fast64_t gate_ms;       /* how long it was, the last time */
   struct {
     lki_mutex *lock;
     lki_place place;
@@ -166,6 +171,8 @@ typedef struct lki_try {
 
 /* Waits until the store may be asked, gets credentials, writes and signs. On failure nothing was sent. */
 lake_status lki_try_prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err);
+/* Without any wait: AGAIN where the store may not be asked yet, or credentials have to be got first. */
+lake_status lki_try_prepare_now(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err);
 /* Judges what came of it: true, and it is to be prepared and sent again; or false, and *out is the outcome.
  */
 bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_status sent,

@@ -256,6 +256,15 @@ static lake_status get_locked(lki_credentials_chain *chain, lake_deadline deadli
   return LAKE_OK;
 }
 
+bool lki_credentials_peek(lki_credentials_chain *chain, const lki_credentials **out) {
+  lki_lock(chain->env, chain->synced.lock);
+  const uint64_t now = lki_wall_ns(chain->env);
+  const bool good = !chain->synced.renewing && usable_locked(chain, now) && now < chain->synced.current->renew_wall_ns;
+  if (good) *out = take_locked(chain);
+  lki_unlock(chain->env, chain->synced.lock);
+  return good;
+}
+
 lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credentials *rejected,
                                 lake_deadline deadline, const lki_credentials **out, lake_error *err) {
   const lki_credentials *got = NULL;

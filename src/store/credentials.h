@@ -31,6 +31,8 @@ void lki_credentials_close(lki_credentials_chain *chain); /* NULL accepted */
  * reached. */
 lake_status lki_credentials_get(lki_credentials_chain *chain, const lki_credentials *rejected,
                                 lake_deadline deadline, const lki_credentials **out, lake_error *err);
+/* What is there and valid, without asking anybody; false: nothing is, or it is being renewed, or due to be. */
+bool lki_credentials_peek(lki_credentials_chain *chain, const lki_credentials **out);
 void lki_credentials_release(lki_credentials_chain *chain,
                              const lki_credentials *credentials); /* NULL accepted */
 /* Blots out what a text repeats of their secrets: a server, or a proxy before it, may put into its message what it was

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define NOT_BEFORE_MS_MAX 60000u /* after that a store is asked again, whatever it said */
+#define GATE_JITTER_PART 2u /* whoever was kept waits up to the asked time's half longer */
+#define GATE_JITTER_MS_MAX 10000u
 #define SKEW_S_MIN 60            /* a clock that is less off is not why a request was refused */
 
 lake_status lki_cloud_dialect(lki_cloud_store *store, lake_deadline deadline, const lki_dialect **out,
@@ -27,7 +29,15 @@ lake_status lki_cloud_dialect(lki_cloud_store *store, lake_deadline deadline, co
   return LAKE_OK;
 }
 
-/* A store that said when to come back is left alone until then. */
+static bool gate_closed(const lki_cloud_store *store) {
+  const uint64_t until_ns = atomic_load_explicit((atomic_uint_fast64_t *)(uintptr_t)&store->not_before_ns,
+                                                 memory_order_relaxed);
+  return until_ns != 0 && lki_now_ns(store->env) < until_ns;
+}
+
+/* A store that said when to come back is left alone until then. It said the same to many, in other processes too, who
+ * would all come at that moment: so each who was kept waits a while longer, drawn from a part of the time that was asked
+ * for, and from no more than half of what the deadline leaves. */
 static lake_status wait_for_gate(lki_cloud_store *store, lake_deadline deadline, lake_error *err) {
   const uint64_t until_ns = atomic_load_explicit(&store->not_before_ns, memory_order_relaxed);
   if (until_ns == 0) return LAKE_OK;
@@ -36,13 +46,17 @@ static lake_status wait_for_gate(lki_cloud_store *store, lake_deadline deadline,
   if (until_ns >= deadline.at_ns)
     return lki_fail(err, LAKE_UNAVAILABLE, "the store asks for no requests for another %llu ms (Retry-After)",
                     (unsigned long long)((until_ns - now_ns) / 1000000));
-  lki_sleep_until(store->env, until_ns);
+  uint64_t spread_ns = atomic_load_explicit(&store->gate_ms, memory_order_relaxed) * 1000000u / GATE_JITTER_PART;
+  if (spread_ns > (uint64_t)GATE_JITTER_MS_MAX * 1000000u) spread_ns = (uint64_t)GATE_JITTER_MS_MAX * 1000000u;
+  if (spread_ns > (deadline.at_ns - until_ns) / 2) spread_ns = (deadline.at_ns - until_ns) / 2;
+  lki_sleep_until(store->env, until_ns + (uint64_t)(lki_random_unit(store->env) * (double)spread_ns));
   return LAKE_OK;
 }
 
 static void close_gate(lki_cloud_store *store, uint64_t ms) {
   if (ms > NOT_BEFORE_MS_MAX) ms = NOT_BEFORE_MS_MAX;
   const uint64_t until_ns = lki_after_ns(store->env, ms * 1000000);
+  atomic_store_explicit(&store->gate_ms, ms, memory_order_relaxed);
   uint_fast64_t old = atomic_load_explicit(&store->not_before_ns, memory_order_relaxed);
   while (old < until_ns && !atomic_compare_exchange_weak(&store->not_before_ns, &old, until_ns)) {
   }
@@ -54,9 +68,11 @@ static int64_t server_wall_s(const lki_cloud_store *store) {
                                        memory_order_relaxed);
 }
 
-static lake_status prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err) {
-  lake_status s = wait_for_gate(store, ask->deadline, err);
-  if (s == LAKE_OK) s = lki_credentials_get(store->chain, t->rejected, ask->deadline, &t->credentials, err);
+static lake_status prepare(lki_cloud_store *store, const lki_ask *ask, bool waits, lki_try *t, lake_error *err) {
+  if (!waits && (gate_closed(store) || !lki_credentials_peek(store->chain, &t->credentials)))
+    return lki_fail(err, LAKE_AGAIN, "the store may not be asked at once");
+  lake_status s = waits ? wait_for_gate(store, ask->deadline, err) : LAKE_OK;
+  if (s == LAKE_OK && waits) s = lki_credentials_get(store->chain, t->rejected, ask->deadline, &t->credentials, err);
   if (s != LAKE_OK) return s;
   lki_lock(store->env, store->synced.lock);
   t->place = store->synced.place;
@@ -89,13 +105,21 @@ static void drop(lki_cloud_store *store, lki_try *t) {
   t->credentials = NULL;
 }
 
-lake_status lki_try_prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err) {
+static lake_status try_prepare(lki_cloud_store *store, const lki_ask *ask, bool waits, lki_try *t, lake_error *err) {
   memset(&t->request, 0, sizeof t->request);
   memset(&t->http, 0, sizeof t->http);
   t->prepared = true;
-  lake_status s = prepare(store, ask, t, err);
+  lake_status s = prepare(store, ask, waits, t, err);
   if (s != LAKE_OK) drop(store, t);
   return s;
+}
+
+lake_status lki_try_prepare(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err) {
+  return try_prepare(store, ask, true, t, err);
+}
+
+lake_status lki_try_prepare_now(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_error *err) {
+  return try_prepare(store, ask, false, t, err);
 }
 
 void lki_try_release(lki_cloud_store *store, lki_try *t) {

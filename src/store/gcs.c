@@ -142,12 +142,16 @@ static lake_status json_sign(lki_cloud_store *store, const lki_place *place,
 /* ---- reading ---- */
 
 /* {"error": {"code": 404, "message": "…", "errors": [{"reason": "notFound"}]}}. The kept beginning of a long body does
- * not parse, and then says nothing. A missing bucket and a missing object have the same reason. */
+ * not parse, and then says nothing; a whole one that does not parse is not this service's (such as a proxy's page), which
+ * matters under a good status. A missing bucket and a missing object have the same reason. */
 static void json_fault(lake_env *env, const lki_http_reply *reply, lki_fault *fault) {
   (void)env;
   lki_json *json = NULL;
   if (reply->text_bytes == 0) return;
-  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK) return;
+  if (lki_json_parse((lake_bytes){reply->text, reply->text_bytes}, "an error", &json, NULL) != LAKE_OK) {
+    if (reply->status < 300 && reply->body_bytes <= reply->text_bytes) snprintf(fault->code, sizeof fault->code, "NotJson");
+    return;
+  }
   const lki_json *error = lki_json_get(json, "error");
   const char *message = lki_json_string(lki_json_get(error, "message"));
   const lki_json *first = lki_json_first(lki_json_get(error, "errors"));
@@ -203,14 +207,14 @@ static lake_status json_head(lake_bytes body, uint64_t *object_bytes, lake_error
   return LAKE_OK;
 }
 
-static lake_status json_versioned(lake_env *env, lake_bytes body, bool *versioned, lake_error *err) {
+static lake_status json_versioned(lake_env *env, lake_bytes body, lki_versioning *versioning, lake_error *err) {
   (void)env;
   lki_json *json = NULL;
   bool enabled = false;
   lake_status s = lki_json_parse(body, "the bucket's metadata", &json, err);
   if (s == LAKE_OK) (void)lki_json_bool(lki_json_get(lki_json_get(json, "versioning"), "enabled"), &enabled);
   lki_json_free(json);
-  if (s == LAKE_OK) *versioned = enabled;
+  if (s == LAKE_OK) *versioning = enabled ? LKI_VERSIONING_ON : LKI_VERSIONING_OFF;
   return s == LAKE_OK || s == LAKE_NOMEM ? s : LAKE_UNAVAILABLE;
 }
 
@@ -222,6 +226,7 @@ const lki_dialect lki_dialect_gcs_json = {
     .url = json_url,
     .fault = json_fault,
     .listed = json_listed,
+    .put_done = "\"storage#object\"", /* its kind; in an error's text the quotes would be escaped */
     .head = json_head,
     .versioned = json_versioned,
 };

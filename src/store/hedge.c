@@ -1,7 +1,8 @@
 /* The second request for a slow ranged read. "Slow" is slower than 95 of the last 100 reads were, or so; the
  * share of reads that are asked twice has a limit, so that a store that is slow as a whole does not get twice
- * the load. The second request fills a buffer of its own; the reader's is written by one of them only, after
- * the other has ended. Threads: the numbers are under a lock; each read waits on a lock of its own. */
+ * the load. Nor is a read asked twice while the store asks for no requests or credentials are renewed, since the reader
+ * would have to wait with the second request. That fills a buffer of its own; the reader's is written by one of them
+ * only, after the other has ended. Threads: the numbers are under a lock; each read waits on a lock of its own. */
 #include "store/hedge.h"
 #include "base/env.h"
 #include "base/error.h"
@@ -78,6 +79,13 @@ static uint64_t slow_after_ns(lki_hedge *hedge) {
   return ns;
 }
 
+/* For one that was not sent. */
+static void return_budget(lki_hedge *hedge) {
+  lki_lock(hedge->env, hedge->synced.lock);
+  hedge->synced.stats.hedged_count--;
+  lki_unlock(hedge->env, hedge->synced.lock);
+}
+
 static bool take_budget(lki_hedge *hedge) {
   lki_lock(hedge->env, hedge->synced.lock);
   lki_hedge_stats *stats = &hedge->synced.stats;
@@ -114,11 +122,11 @@ static void leg_done(lki_http_call *call) {
   lki_unlock(l->pair->store->env, l->pair->lock);
 }
 
-static lake_status send_leg(pair *p, leg *l, const lki_ask *ask, lake_buffer *sink, lake_error *err) {
+static lake_status send_leg(pair *p, leg *l, const lki_ask *ask, lake_buffer *sink, bool waits, lake_error *err) {
   l->pair = p;
   l->ask = *ask;
   l->ask.sink = sink;
-  lake_status s = lki_try_prepare(p->store, &l->ask, &l->t, err);
+  lake_status s = waits ? lki_try_prepare(p->store, &l->ask, &l->t, err) : lki_try_prepare_now(p->store, &l->ask, &l->t, err);
   if (s != LAKE_OK) return s;
   l->call.request = l->t.http;
   l->call.done = leg_done;
@@ -176,12 +184,12 @@ static bool try_pair(pair *p, const lki_ask *ask, lake_buffer *spare, lki_http_r
   const uint64_t slow_ns = slow_after_ns(hedge);
   const uint64_t begin_ns = lki_now_ns(p->store->env);
   leg *first = &p->legs[0], *second = &p->legs[1];
-  *out = send_leg(p, first, ask, ask->sink, err);
+  *out = send_leg(p, first, ask, ask->sink, true, err);
   if (*out != LAKE_OK) return true;
   int winner = wait_for_leg(p, slow_ns != 0 ? lki_after_ns(p->store->env, slow_ns) : LKI_NEVER);
   if (winner < 0) {
-    if (take_budget(hedge))
-      (void)send_leg(p, second, ask, spare, NULL); /* without it the first goes on alone */
+    if (take_budget(hedge) && send_leg(p, second, ask, spare, false, NULL) != LAKE_OK)
+      return_budget(hedge); /* without it the first goes on alone */
     winner = wait_for_leg(p, LKI_NEVER);
   }
   end_leg(p, first);

@@ -498,12 +498,24 @@ static const char *advice(lake_status status) {
   }
 }
 
+/* A server may answer before it has read the whole request, and libcurl is content with that when the connection is to
+ * be closed. Such a refusal stands; what says that something was done to bytes that never went out does not. What libcurl
+ * has taken from us may still lie in its own buffer, so it is asked for what it has sent. */
+static bool sent_whole(const lki_http_transfer *t) {
+  curl_off_t sent = 0;
+  if (!has_body(&t->call->request)) return true;
+  return curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK &&
+         (uint64_t)sent >= t->call->request.body.bytes;
+}
+
 /* Libcurl is content; we look once more at what must hold for every reply that counts. */
 static void check_whole(lki_http_transfer *t) {
   if (!t->head.whole)
     refuse(t, LAKE_UNAVAILABLE, "no reply came; try again, or check the server");
   else if (t->want_bytes != UINT64_MAX && t->got_bytes != t->want_bytes)
     refuse(t, LAKE_UNAVAILABLE, "the body has not its declared length; try again, or check the store");
+  else if (t->head.reply->status < 300 && !sent_whole(t))
+    refuse(t, LAKE_UNAVAILABLE, "a good reply came before the request was sent whole; try again, or check the store");
 }
 
 static void conclude(lki_http_transfer *t, lake_status status) {

@@ -1,6 +1,9 @@
 /* Listings of a cloud store, page by page. A page is read and parsed whole before its first key is handed
  * out: a reply that breaks off delivers nothing, and the caller may use the store from its callback. What is
- * not one of our keys (such as the "folder/" that a console makes) is passed over. */
+ * not one of our keys (such as the "folder/" that a console makes) is passed over.
+ *
+ * A listing gets on, or fails: keys ascend from the first page to the last, no token comes back, and pages without a
+ * key of ours, which servers may send while they look for some, have a limit in a row. */
 #include "base/env.h"
 #include "base/error.h"
 #include "store/bookmark.h"
@@ -8,6 +11,8 @@
 #include <string.h>
 
 #define PAGE_BYTES_MAX ((size_t)64 << 20)
+#define IDLE_PAGE_COUNT_MAX 10000u /* in a row: ten million names that are not ours */
+#define SHOWN_TOKEN_BYTES 80
 
 bool lki_listed_add(lki_listed *page, const lki_entry *entry) {
   return lki_buffer_append(&page->entries, entry, sizeof *entry, NULL) == LAKE_OK;
@@ -42,6 +47,11 @@ typedef struct listing {
   lki_listed pages[2];
   unsigned turn;
   lki_arena arena; /* of a bookmark */
+  char last[LKI_OBJECT_NAME_BYTES_MAX + 1]; /* the name of the last key of ours that a page had; "": none yet */
+  uint32_t idle_page_count; /* pages since one had any */
+  /* Tokens that come round again, however many they are, by one that is kept: of page 1, 2, 4, 8 ... (Brent). */
+  lake_buffer kept_token; /* both halves, each with its zero byte; empty: none yet */
+  uint64_t page_count, keep_at;
 } listing;
 
 /* A prefix may end in the middle of a character, and servers repeat what was asked in XML, which then is none. So only what is
@@ -73,24 +83,61 @@ static lake_status read_page(listing *l, lki_listed *page, lake_error *err) {
   return s;
 }
 
-static void hand_out(listing *l, const lki_listed *page) {
+/* Uploads come in any order. */
+static lake_status check_order(listing *l, const char *name, const char *key, lake_error *err) {
+  const size_t bytes = strlen(name);
+  if (l->upload_fn != NULL || bytes >= sizeof l->last) return LAKE_OK;
+  if (l->last[0] != 0 && strcmp(name, l->last) <= 0)
+    return lki_fail(err, LAKE_CORRUPT, "the store lists keys out of order: \"%.100s\" comes after \"%.100s\"", key,
+                    l->last + l->store->name_prefix_bytes);
+  memcpy(l->last, name, bytes + 1);
+  return LAKE_OK;
+}
+
+static lake_status hand_out(listing *l, const lki_listed *page, lake_error *err) {
   const lki_entry *entries = (const lki_entry *)(const void *)page->entries.data;
   const size_t count = page->entries.bytes / sizeof(lki_entry);
   const size_t own_bytes = l->store->name_prefix_bytes;
-  for (size_t i = 0; i < count && !l->stopped; i++) {
+  lake_status s = LAKE_OK;
+  l->idle_page_count++;
+  for (size_t i = 0; i < count && !l->stopped && s == LAKE_OK; i++) {
     const lki_entry *entry = &entries[i];
     if (strncmp(entry->name, l->prefix, l->prefix_bytes) != 0) continue;
-    if (strcmp(entry->name, l->start_after) <= 0) continue;
     const char *key = entry->name + own_bytes;
     if (!lki_key_valid(key)) continue;
+    s = check_order(l, entry->name, key, err);
+    l->idle_page_count = 0;
+    if (s != LAKE_OK || strcmp(entry->name, l->start_after) <= 0) continue;
     const bool more = l->upload_fn != NULL ? l->upload_fn(l->ctx, key, entry->upload_id)
                                            : l->fn(l->ctx, key, entry->object_bytes);
     l->stopped = !more;
   }
+  return s;
 }
 
 static bool same_text(const char *a, const char *b) {
   return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* The next page's token, before it is asked with. */
+static lake_status check_token(listing *l, const lki_listed *page, lake_error *err) {
+  const char *token = page->token, *token_2 = page->token_2 != NULL ? page->token_2 : "";
+  const size_t bytes = strlen(token) + 1, bytes_2 = strlen(token_2) + 1;
+  lake_buffer *kept = &l->kept_token;
+  const bool again = kept->bytes == bytes + bytes_2 && memcmp(kept->data, token, bytes) == 0 &&
+                     memcmp(kept->data + bytes, token_2, bytes_2) == 0;
+  if (again || (same_text(l->ask.token, token) && same_text(l->ask.upload_id, page->token_2)))
+    return lki_fail(err, LAKE_UNAVAILABLE,
+                    "the listing goes round in circles: after %llu pages the store gives token \"%.*s\" again",
+                    (unsigned long long)l->page_count, SHOWN_TOKEN_BYTES, token);
+  if (l->idle_page_count > IDLE_PAGE_COUNT_MAX)
+    return lki_fail(err, LAKE_CORRUPT, "the listing has %u pages in a row without a key, and goes on with token \"%.*s\"",
+                    l->idle_page_count, SHOWN_TOKEN_BYTES, token);
+  if (++l->page_count < l->keep_at) return LAKE_OK;
+  l->keep_at = 2 * l->page_count;
+  kept->bytes = 0;
+  lake_status s = lki_buffer_append(kept, token, bytes, err);
+  return s == LAKE_OK ? lki_buffer_append(kept, token_2, bytes_2, err) : s;
 }
 
 static lake_status run(listing *l, lake_error *err) {
@@ -101,7 +148,7 @@ static lake_status run(listing *l, lake_error *err) {
     lki_listed *page = &l->pages[l->turn];
     listed_free(page);
     listed_init(page, l->store->env);
-    const char *token = l->ask.token, *token_2 = l->ask.upload_id;
+    const char *token = l->ask.token;
     s = read_page(l, page, err);
     if (marked && (s == LAKE_INVALID || s == LAKE_NOTFOUND)) {
       lki_bookmarks_drop(marks, token);
@@ -114,10 +161,10 @@ static lake_status run(listing *l, lake_error *err) {
       lki_bookmarks_keep(marks, l->ask.prefix, ((const lki_entry *)(const void *)page->entries.data)->name,
                          token);
     marked = false;
-    hand_out(l, page);
-    if (l->stopped || page->token == NULL || page->token[0] == 0) return LAKE_OK;
-    if (token != NULL && strcmp(token, page->token) == 0 && same_text(token_2, page->token_2))
-      return lki_fail(err, LAKE_UNAVAILABLE, "the listing does not move on from one of its pages");
+    s = hand_out(l, page, err);
+    if (s != LAKE_OK || l->stopped || page->token == NULL || page->token[0] == 0) return s;
+    s = check_token(l, page, err);
+    if (s != LAKE_OK) return s;
     l->ask.token = page->token;
     l->ask.upload_id = page->token_2;
     l->turn ^= 1;
@@ -138,6 +185,7 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
   l->upload_fn = upload_fn;
   l->ctx = ctx;
   lki_arena_init(&l->arena, store->env);
+  lki_buffer_init(&l->kept_token, store->env, 2 * PAGE_BYTES_MAX);
   for (int i = 0; i < 2; i++) listed_init(&l->pages[i], store->env);
   s = lki_cloud_name(store, prefix, l->prefix, err);
   if (s == LAKE_OK && start_after != NULL) s = lki_cloud_name(store, start_after, l->start_after, err);
@@ -157,6 +205,7 @@ static lake_status list(lki_cloud_store *store, lki_verb verb, const char *prefi
     s = run(l, err);
   }
   for (int i = 0; i < 2; i++) listed_free(&l->pages[i]);
+  lki_buffer_free(&l->kept_token);
   lki_arena_free(&l->arena);
   lki_free(store->env, l);
   return s;

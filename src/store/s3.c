@@ -167,6 +167,7 @@ typedef struct list_walk {
   lki_listed *page;
   lki_entry entry;
   bool url_encoded, truncated, good;
+  bool nameless; /* an entry was */
   const char *root; /* of the document; its first element in each path */
   const char *item; /* "/Contents", "/Upload" */
 } list_walk;
@@ -193,6 +194,7 @@ static bool on_listed(void *ctx, const char *path, const char *text) {
     if (rest[item_bytes] == '/')
       return strchr(rest + item_bytes + 1, '/') != NULL || on_item(w, rest + item_bytes + 1, text);
     if (rest[item_bytes] != 0) return true;
+    if (w->entry.name == NULL) w->nameless = true;
     const bool added = w->entry.name == NULL || lki_listed_add(w->page, &w->entry);
     w->entry = (lki_entry){NULL, 0, NULL};
     return added;
@@ -223,11 +225,11 @@ static lake_status s3_listed(const lki_ask *ask, lake_bytes body, lki_listed *pa
   if (s != LAKE_OK) return s;
   if (!w.good)
     return lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <%s>: is the endpoint right?", w.root);
-  bool readable = true;
+  bool readable = !w.nameless;
   const lki_entry *entries = (const lki_entry *)(const void *)page->entries.data;
   const size_t count = page->entries.bytes / sizeof(lki_entry);
   for (size_t i = 0; i < count && w.url_encoded; i++) readable = decode(entries[i].name) && readable;
-  if (!readable) return lki_fail(err, LAKE_UNAVAILABLE, "a listing has a key with a broken %%-escape");
+  if (!readable) return lki_fail(err, LAKE_UNAVAILABLE, "a listing has an entry without a key, or with a broken %%-escape in it");
   if (!w.truncated)
     page->token = page->token_2 = NULL;
   else if (page->token == NULL)
@@ -236,14 +238,23 @@ static lake_status s3_listed(const lki_ask *ask, lake_bytes body, lki_listed *pa
 }
 
 static bool on_versioning(void *ctx, const char *path, const char *text) {
-  bool *versioned = ctx;
-  if (strcmp(path, "VersioningConfiguration/Status") == 0) *versioned = strcmp(text, "Enabled") == 0;
+  lki_versioning *versioning = ctx;
+  if (strcmp(path, "VersioningConfiguration/Status") != 0) return true;
+  if (strcmp(text, "Enabled") == 0) *versioning = LKI_VERSIONING_ON;
+  if (strcmp(text, "Suspended") == 0) *versioning = LKI_VERSIONING_SUSPENDED;
   return true;
 }
 
-static lake_status s3_versioned(lake_env *env, lake_bytes body, bool *versioned, lake_error *err) {
-  *versioned = false;
-  return lki_xml_walk(env, body, "the versioning status", on_versioning, versioned, err);
+static lake_status s3_versioned(lake_env *env, lake_bytes body, lki_versioning *versioning, lake_error *err) {
+  *versioning = LKI_VERSIONING_OFF;
+  return lki_xml_walk(env, body, "the versioning status", on_versioning, versioning, err);
+}
+
+/* Google says "Suspended" also where versions never were kept, and its deletions leave no markers. */
+static lake_status gcs_versioned(lake_env *env, lake_bytes body, lki_versioning *versioning, lake_error *err) {
+  lake_status s = s3_versioned(env, body, versioning, err);
+  if (s == LAKE_OK && *versioning == LKI_VERSIONING_SUSPENDED) *versioning = LKI_VERSIONING_OFF;
+  return s;
 }
 
 /* ---- uploads in parts ---- */
@@ -311,7 +322,7 @@ const lki_dialect lki_dialect_gcs_xml = {
     .sign = gcs_sign,
     .fault = s3_fault,
     .listed = s3_listed,
-    .versioned = s3_versioned,
+    .versioned = gcs_versioned,
     .upload_begun = s3_upload_begun,
     .upload_done = "<CompleteMultipartUploadResult",
     .upload_manifest = s3_upload_manifest,

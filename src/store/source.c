@@ -99,13 +99,16 @@ bool lki_parse_time(const char *text, int64_t *out) {
   } else if (*at++ != 'Z') {
     return false;
   }
-  bool good = *at == 0 && tm.tm_year >= 1970 && tm.tm_mon >= 1 && tm.tm_mon <= 12 && tm.tm_mday >= 1 &&
-              tm.tm_mday <= 31 && tm.tm_hour <= 23 && tm.tm_min <= 59 && tm.tm_sec <= 60 && hours <= 23 &&
-              minutes <= 59;
+  const int day = tm.tm_mday, second = tm.tm_sec;
+  bool good = *at == 0 && tm.tm_year >= 1970 && tm.tm_mon >= 1 && tm.tm_mon <= 12 && day >= 1 && day <= 31 &&
+              tm.tm_hour <= 23 && tm.tm_min <= 59 && second <= 60 && hours <= 23 && minutes <= 59;
   if (!good) return false;
   tm.tm_year -= 1900;
   tm.tm_mon -= 1;
-  *out = (int64_t)timegm(&tm) - sign * (hours * 3600 + minutes * 60);
+  tm.tm_sec = 0;
+  const int64_t minute_s = (int64_t)timegm(&tm);
+  if (tm.tm_mday != day) return false; /* the month is shorter */
+  *out = minute_s + second - sign * (hours * 3600 + minutes * 60);
   return true;
 }
 

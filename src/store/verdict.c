@@ -167,6 +167,17 @@ static lki_verdict refused(const lki_ask *ask, const lki_http_reply *reply, cons
   return say(ask, LAKE_INVALID, mend, "the store does not accept the request", reply, fault, err);
 }
 
+/* A good status line, and yet: an error stands in the body, or may stand in that part of it which was not kept. */
+static bool is_spoilt(const lki_ask *ask, const lki_http_reply *reply, const lki_fault *fault) {
+  if (ask->sink != NULL || ask->verb == LKI_VERB_GET) return false;
+  if (fault->code[0] != 0) return true;
+  const char *mark = ask->verb == LKI_VERB_UPLOAD_COMPLETE ? ask->dialect->upload_done
+                     : ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ? ask->dialect->put_done
+                                                                                  : NULL;
+  const bool cut = reply->body_bytes > reply->text_bytes;
+  return cut && (mark == NULL || strstr(reply->text, mark) == NULL);
+}
+
 lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status sent,
                            const lki_http_reply *reply, const lki_fault *fault, lake_error *err) {
   const int status = reply->status;
@@ -174,8 +185,9 @@ lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status s
   if (status == 0 || (sent != LAKE_OK && status < 300)) return unanswered(ask, sent, reply, err);
   if (sent != LAKE_OK && fault->code[0] == 0 && !line_tells(status)) return unanswered(ask, sent, reply, err);
   if (is_good(ask, status)) {
-    if (ask->sink != NULL || ask->verb == LKI_VERB_GET || fault->code[0] == 0) return give(LAKE_OK, 0);
-    return say(ask, doubtful, 0, "an error inside a good reply", reply, fault, err);
+    if (!is_spoilt(ask, reply, fault)) return give(LAKE_OK, 0);
+    return say(ask, doubtful, 0, fault->code[0] ? "an error inside a good reply" : "a good reply too long to be read", reply,
+               fault, err);
   }
   switch (status) {
   case 304:

@@ -91,6 +91,14 @@ run lake doctor s3://bucket/run --json
 refused bucket version
 fails 9 version lake init s3://bucket/run
 
+server s3 --suspended
+export AWS_ENDPOINT_URL=$url
+run lake doctor s3://bucket/run --json
+refused bucket "versioning of bucket bucket is suspended, which is not off"
+fails 9 suspended lake init s3://bucket/run
+run lake init --force s3://bucket/run
+is "$code" 0 "a suspended bucket all the same"
+
 server azure --auth thekey "$secret"
 export AZURE_STORAGE_ACCOUNT=thekey AZURE_STORAGE_KEY=$secret AZURE_STORAGE_BLOB_ENDPOINT=$url/thekey
 ok lake doctor az://container/run --json

@@ -55,6 +55,12 @@ static inline lake_store *open_kind(lake_env *env, store_kind kind, const char *
   return lake_store_wrap(env, ops, self, url, &store, &err) == LAKE_OK ? store : NULL;
 }
 
+/* The prefix goes before the options of the URL. */
+static inline void url_of_server(unsigned long long unique, char out[1024]) {
+  const char *url = getenv("LAKE_CONFORMANCE_URL"), *options = strchrnul(url, '?');
+  snprintf(out, 1024, "%.*s/t%016llx%s", (int)(options - url), url, unique, options);
+}
+
 static inline int fixture_setup(void **state) {
   store_kind kind = *(store_kind *)*state;
   fixture *f = calloc(1, sizeof *f);
@@ -67,7 +73,7 @@ static inline int fixture_setup(void **state) {
   if (kind == KIND_MEM)
     snprintf(f->url, 1024, "mem:t%016llx", unique);
   else if (kind == KIND_URL)
-    snprintf(f->url, 1024, "%s/t%016llx", getenv("LAKE_CONFORMANCE_URL"), unique);
+    url_of_server(unique, f->url);
   else
     snprintf(f->url, 1024, "file:%s/deep/store", test_scratch());
   f->store = open_kind(f->env, kind, f->url);

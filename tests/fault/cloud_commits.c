@@ -210,25 +210,6 @@ static void on_cloud(cloud_kind kind) {
   refused_store(kind, "invert-condition");
 }
 
-static void test_s3(void **state) {
-  (void)state;
-  on_cloud(CLOUD_S3);
-}
-static void test_gcs_by_key(void **state) {
-  (void)state;
-  on_cloud(CLOUD_GCS_KEY);
-}
-static void test_gcs_by_token(void **state) {
-  (void)state;
-  on_cloud(CLOUD_GCS_TOKEN);
-}
-static void test_azure(void **state) {
-  (void)state;
-  on_cloud(CLOUD_AZURE);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_s3), cmocka_unit_test(test_gcs_by_key),
-                                     cmocka_unit_test(test_gcs_by_token), cmocka_unit_test(test_azure)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cloud_run_all(on_cloud);
 }

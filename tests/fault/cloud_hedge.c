@@ -1,6 +1,7 @@
 /* Slow ranged reads that are asked twice: the second answer is taken when it is the better one, within the share that
  * the user allows, and the first one's late bytes never get into the reader's buffer. */
 #include "store/hedge.h"
+#include "base/env_posix.h"
 #include "support/cloud_fixture.h"
 
 #define OBJECT_BYTES 4096
@@ -9,8 +10,20 @@
 static unsigned char object[OBJECT_BYTES];
 static const lake_store_ops *ops;
 static lki_cloud_store *cloud;
+static lake_env *machine; /* the store's */
+static lki_env_ops table; /* of its environment */
+static void (*on_wait)(void); /* once, when somebody waits for a time */
 static const char *key; /* what is read. A leg that was cancelled may reach the server late, and must then neither meet a
                          * rule nor be counted: so each slow read has an object of its own, as rules and counts have */
+
+static bool meddling_wait(void *self, lki_cond *cond, lki_mutex *mutex, uint64_t at_ns) {
+  void (*const act)(void) = on_wait;
+  if (act != NULL && at_ns != LKI_NEVER) {
+    on_wait = NULL;
+    act();
+  }
+  return lki_env_posix_ops()->cond_wait(self, cond, mutex, at_ns);
+}
 
 /* The store's own table, without the door and its retries, and the numbers of its hedge. */
 static void open_cloud(const char *options) {
@@ -24,12 +37,17 @@ static void open_cloud(const char *options) {
     assert_ok(lki_store_put(c.store, keys[i], (lake_bytes){object, OBJECT_BYTES}, test_deadline(c.env), &err), &err);
   key = "warm";
   snprintf(url, sizeof url, "s3://bucket/x/y?endpoint=%s%s", c.server->url, options);
-  assert_ok(lki_store_cloud_open(c.env, url, &ops, &self, &err), &err);
+  lake_env_options o = LAKE_ENV_OPTIONS_INIT;
+  table = *lki_env_posix_ops();
+  table.cond_wait = meddling_wait;
+  assert_ok(lki_env_wrap(&table, lki_env_posix_new(&o), 0, &machine, &err), &err);
+  assert_ok(lki_store_cloud_open(machine, url, &ops, &self, &err), &err);
   cloud = self;
 }
 
 static void close_cloud(void) {
   ops->close(cloud);
+  lake_env_close(machine);
   cloud_stop();
 }
 
@@ -148,11 +166,31 @@ static void test_mends(void **state) {
   close_cloud();
 }
 
+static void close_gate(void) { atomic_store(&cloud->not_before_ns, lki_after_ns(machine, (uint64_t)3600 * 1000000000u)); }
+
+/* While the store asks for no requests a slow read is not asked twice, nor does it wait for the time when it might be,
+ * and its share is left for others. */
+static void test_not_while_the_gate_is_closed(void **state) {
+  (void)state;
+  open_cloud("&hedge_percent=50");
+  warm_up();
+  const lki_hedge_stats before = stats();
+  key = "first";
+  faultd_rule(c.server, "drip op=get key=first arg=2 count=1");
+  on_wait = close_gate;
+  assert_int_equal(read_range(0, 400, lake_deadline_after_ms(machine, (uint64_t)7200 * 1000)), LAKE_OK);
+  assert_null(on_wait);
+  assert_true(lki_now_ns(machine) < atomic_load(&cloud->not_before_ns));
+  assert_int_equal(faultd_log_count(c.server, key), 1);
+  assert_int_equal(stats().hedged_count, before.hedged_count);
+  close_cloud();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slow_read_is_asked_twice), cmocka_unit_test(test_one_leg_fails),
       cmocka_unit_test(test_share_is_kept),            cmocka_unit_test(test_off),
-      cmocka_unit_test(test_mends),
+      cmocka_unit_test(test_mends),                    cmocka_unit_test(test_not_while_the_gate_is_closed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

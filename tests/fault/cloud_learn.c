@@ -1,6 +1,8 @@
 /* What a cloud store learns from refusals, within one operation: another region, a clock that is off, credentials that
  * have expired, when to come back. Each is mended once, and also under a create, which must then have been sent for the
  * first time only. */
+#include "base/env_posix.h"
+#include "store/cloud.h"
 #include "support/cloud_fixture.h"
 
 static size_t requests(const char *part) { return faultd_log_count(c.server, part); }
@@ -138,10 +140,66 @@ static void test_retry_after(void **state) {
   }
 }
 
+/* A machine that draws what the test says and whose sleeps are noted, not slept. */
+static unsigned char drawn;
+static uint64_t slept_until_ns;
+
+static void draw(void *self, void *dst, size_t bytes) {
+  (void)self;
+  memset(dst, drawn, bytes);
+}
+
+static void note_sleep(void *self, uint64_t at_ns) {
+  (void)self;
+  slept_until_ns = at_ns;
+}
+
+/* All who were told to come back come back at moments of their own: within half of what was asked for, and of what their
+ * deadline leaves. */
+static void test_spread(void **state) {
+  (void)state;
+  lki_env_ops table = *lki_env_posix_ops();
+  lake_env_options o = LAKE_ENV_OPTIONS_INIT;
+  lake_error err = LAKE_ERROR_INIT;
+  lake_env *env = NULL;
+  const lake_store_ops *ops = NULL;
+  void *self = NULL;
+  char url[256];
+  table.random = draw;
+  table.sleep_until = note_sleep;
+  cloud_start(FORM_S3, "", NULL, NULL);
+  assert_ok(lki_env_wrap(&table, lki_env_posix_new(&o), 0, &env, &err), &err);
+  snprintf(url, sizeof url, "s3://bucket/x/y?endpoint=%s", c.server->url);
+  assert_ok(lki_store_cloud_open(env, url, &ops, &self, &err), &err);
+  lki_cloud_store *store = self;
+  faultd_rule(c.server, "throttle-429 op=create count=1 arg=8");
+  assert_status(ops->put_if_absent(self, "k", cloud_text("v"), test_deadline(env), &err), LAKE_UNAVAILABLE, &err);
+  const uint64_t gate_ns = atomic_load(&store->not_before_ns), second_ns = 1000000000u;
+  const struct {
+    unsigned char draw;
+    lake_deadline deadline;
+    uint64_t low_ns, high_ns;
+  } cases[] = {{0x00, {gate_ns + 60 * second_ns}, 0, 0},
+               {0x80, {gate_ns + 60 * second_ns}, 2 * second_ns, 5 * second_ns / 2},
+               {0xff, {gate_ns + 60 * second_ns}, 4 * second_ns - 1000, 4 * second_ns},
+               {0xff, {gate_ns + second_ns}, second_ns / 2 - 1000, second_ns / 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    lake_object_info info;
+    drawn = cases[i].draw;
+    slept_until_ns = 0;
+    assert_status(ops->head(self, "k", &info, cases[i].deadline, &err), LAKE_NOTFOUND, &err);
+    assert_in_range(slept_until_ns - gate_ns, cases[i].low_ns, cases[i].high_ns);
+  }
+  ops->close(self);
+  lake_env_close(env);
+  cloud_stop();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_region),       cmocka_unit_test(test_skew),        cmocka_unit_test(test_expired),
       cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_retry_after),
+      cmocka_unit_test(test_spread),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,8 @@ static void test_reclaim(void **state) {
   assert_int_equal(r.upload_count, 0);
   assert_true(faultd_fired(c.server, "error-500") > 0);
   assert_non_null(strstr(c.log, "unfinished uploads stay"));
+  assert_int_not_equal(r.upload_error.status, LAKE_OK);
+  assert_non_null(strstr(r.upload_error.text, "upload"));
   faultd_reset(c.server);
   assert_ok(lake_reclaim(ns, &o, test_deadline(c.env), &r, &err), &err);
   assert_int_equal(r.upload_count, 2);

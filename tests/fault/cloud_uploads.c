@@ -86,7 +86,8 @@ static void put_fails(lab *l, const char *rule) {
   faultd_clear(l->f);
   faultd_rule(l->f, rule);
   const lake_status s = put(l, &err);
-  if (s != LAKE_UNAVAILABLE) assert_status(s, LAKE_UNCERTAIN, &err);
+  /* TIMEOUT: on a slow machine the deadline comes while a part is on its way, before it is known that it failed. */
+  if (s != LAKE_UNAVAILABLE && s != LAKE_TIMEOUT) assert_status(s, LAKE_UNCERTAIN, &err);
   assert_non_null(strstr(err.text, "big: "));
   faultd_reset(l->f);
   expect_missing(l);
@@ -116,20 +117,7 @@ static void on_cloud(cloud_kind kind) {
   cloud_stop(l.cloud);
 }
 
-static void test_s3(void **state) {
-  (void)state;
-  on_cloud(CLOUD_S3);
-}
-static void test_gcs_by_key(void **state) {
-  (void)state;
-  on_cloud(CLOUD_GCS_KEY);
-}
-static void test_azure(void **state) {
-  (void)state;
-  on_cloud(CLOUD_AZURE);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_s3), cmocka_unit_test(test_gcs_by_key), cmocka_unit_test(test_azure)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  static const cloud_kind kinds[] = {CLOUD_S3, CLOUD_GCS_KEY, CLOUD_AZURE}; /* those with uploads in parts */
+  return cloud_run(on_cloud, kinds, sizeof kinds / sizeof *kinds);
 }

@@ -317,24 +317,39 @@ static void test_one_asks_for_all(void **state) {
   for (size_t i = 0; i < THREADS; i++) put(got[i]);
 }
 
+/* Whoever will not wait is given what is there as long as nobody has to ask for it. */
+static bool peek(void) {
+  const lki_credentials *c = NULL;
+  const bool there = lki_credentials_peek(t.chain, &c);
+  assert_int_equal(there, c != NULL);
+  if (there) put(c);
+  return there;
+}
+
 static void test_others_go_on(void **state) {
   (void)state;
   char body[300];
   pthread_t renewer;
   const lki_credentials *renewed = NULL;
   rule *r = open_container(body, "one", 3600);
+  assert_false(peek());
   assert_id(NULL, "one");
+  assert_true(peek());
   move_clock_s(3600 - 200);
+  assert_false(peek());
+  assert_int_equal(r->count, 1);
   container_body(body, "two", 3600);
   set_gate(true);
   assert_int_equal(pthread_create(&renewer, NULL, get_one, &renewed), 0);
   wait_at_gate(1);
   for (int i = 0; i < 100; i++) assert_id(NULL, "one"); /* nobody waits while it is valid */
+  assert_false(peek());
   set_gate(false);
   pthread_join(renewer, NULL);
   assert_non_null(renewed);
   assert_string_equal(renewed->key_id, "two");
   assert_int_equal(r->count, 2);
+  assert_true(peek());
   put(renewed);
 }
 

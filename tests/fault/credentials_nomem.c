@@ -1,6 +1,6 @@
 /* Every allocation of settings and credentials fails once: the answer is NOMEM, nothing is left behind,
  * outputs are untouched, and the same call goes through afterwards. */
-#include "support/support.h"
+#include "support/scarce.h"
 
 #include "base/env.h"
 #include "store/credentials.h"
@@ -8,27 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-typedef struct scarce {
-  long left; /* allocations that still succeed; below 0: all do */
-  long live;
-} scarce;
-
-static void *scarce_alloc(void *ctx, size_t align, size_t bytes) {
-  scarce *s = ctx;
-  if (s->left == 0) {
-    s->left = -1; /* one failure, then plenty */
-    return NULL;
-  }
-  if (s->left > 0) s->left--;
-  s->live++;
-  return aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-
-static void scarce_free(void *ctx, void *p) {
-  ((scarce *)ctx)->live--;
-  free(p);
-}
 
 /* Opens, gets and closes everything once. */
 static lake_status all(lake_env *env, const char *url, lake_error *err) {
@@ -62,24 +41,20 @@ static lake_status all(lake_env *env, const char *url, lake_error *err) {
 static void fail_each(const char *url) {
   lake_env *env = NULL;
   lake_error err = LAKE_ERROR_INIT;
-  scarce memory = {-1, 0};
-  lake_env_options options = LAKE_ENV_OPTIONS_INIT;
-  options.alloc = scarce_alloc;
-  options.free = scarce_free;
-  options.alloc_ctx = &memory;
+  scarce memory;
+  const lake_env_options options = scarce_options(&memory);
   assert_ok(lake_env_open(&options, &env, &err), &err);
-  long before = memory.live;
+  const long before = atomic_load(&memory.live);
   assert_ok(all(env, url, &err), &err);
   long failed = 0;
   for (long n = 0;; n++, failed++) {
-    memory.left = n;
+    scarce_fail_at(&memory, n);
     lake_status s = all(env, url, &err);
-    assert_int_equal(memory.live, before);
-    if (memory.left >= 0) { /* none failed: there are no more */
+    assert_int_equal(atomic_load(&memory.live), before);
+    if (!scarce_failed(&memory)) { /* there are no more */
       assert_ok(s, &err);
       break;
     }
-    memory.left = -1;
     assert_status(s, LAKE_NOMEM, &err);
   }
   if (failed < 5) fail_msg("%s: only %ld allocations", url, failed);

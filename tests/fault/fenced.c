@@ -6,6 +6,7 @@
 #include "support/hook.h"
 #include "support/stream.h"
 #include "support/tgbs.h"
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct scene {
   lake_namespace *ns; /* on the hook */
   lake_producer *p;
   bool lands; /* the attempt whose reply is lost */
+  bool eager; /* the producer commits by itself */
   bool seals; /* the rival, instead of opening the id */
   bool retires; /* the rival retires the id and trims, and the version after that cannot be read */
   uint32_t rival_count; /* TGBs that the rival commits, each in a version */
@@ -27,6 +29,11 @@ typedef struct scene {
   char name[LKI_NAME_BYTES]; /* of the doubtful version */
   char barred[LKI_NAME_BYTES]; /* cannot be read for now */
   atomic_bool bars;
+  atomic_ullong searched; /* versions from 4 to below it are those that a search reads, of which every other read fails */
+  atomic_uint read_count; /* of those */
+  hook_op awaited;        /* such an operation on a manifest waits until the producer closes */
+  atomic_int closing;     /* 0: nothing; 1: it is awaited; 2: it waits */
+  atomic_uint late_count; /* operations on manifests after it */
 } scene;
 
 static const lake_mesh mesh = {1, 1};
@@ -78,6 +85,14 @@ static hook_verdict meddle(void *ctx, hook_op op, const char *key, uint64_t nth)
   scene *c = ctx;
   uint64_t version = 0;
   if (!lki_name_manifest_parse(key, &version)) return HOOK_PASS;
+  if (atomic_load(&c->closing) == 2) atomic_fetch_add(&c->late_count, 1);
+  if (op == c->awaited && atomic_load(&c->closing) == 1) {
+    atomic_store(&c->closing, 2);
+    while (!atomic_load(&c->p->stop)) sched_yield();
+    return op == HOOK_GET ? HOOK_PASS : HOOK_DROP;
+  }
+  if (op == HOOK_GET && version > 3 && version < atomic_load(&c->searched) && atomic_fetch_add(&c->read_count, 1) % 2 == 1)
+    return HOOK_DENY;
   if (op == HOOK_GET && atomic_load(&c->bars) && strcmp(key, c->barred) == 0) return HOOK_DENY;
   if (op == HOOK_PUT_IF_ABSENT && atomic_load(&c->stage) == 1) {
     memcpy(c->name, key, strlen(key) + 1);
@@ -102,12 +117,13 @@ static void open_scene(scene *c) {
   c->hooked = hook_open(c->env, c->rival->store, meddle, c);
   assert_ok(lake_namespace_open_store(c->env, c->hooked, test_deadline(c->env), &c->ns, &err), &err);
   lake_producer_options o = LAKE_PRODUCER_OPTIONS_INIT;
-  o.policy = LAKE_POLICY_FIXED100; /* commits nothing but what a flush asks for, all of it at once */
+  /* FIXED100 commits nothing but what a flush asks for, all of it at once. */
+  o.policy = c->eager ? LAKE_POLICY_NAIVE : LAKE_POLICY_FIXED100;
   assert_ok(lake_producer_open(c->ns, "p", &o, test_deadline(c->env), NULL, &c->p, &err), &err);
   assert_int_equal(c->p->synced.own_version, 1); /* its claim */
   append(c, 0, BEFORE);
   assert_ok(lake_producer_flush(c->p, test_deadline(c->env), &err), &err);
-  assert_int_equal(c->p->synced.own_version, 2);
+  if (!c->eager) assert_int_equal(c->p->synced.own_version, 2);
 }
 
 /* Appends the doubtful ones; their attempt loses its reply, and the rival acts before it is settled. */
@@ -187,6 +203,43 @@ static void test_asked_again(void **state) {
   close_scene(&c, BEFORE);
 }
 
+/* The search for the version that would tell gets on, though of the versions that it reads every other one fails. */
+static void test_search_gets_on(void **state) {
+  (void)state;
+  scene c = {.rival_count = 40};
+  open_scene(&c);
+  act(&c, 0);
+  lki_manifest *view = lki_log_view(c.rival->log);
+  atomic_store(&c.searched, view->version);
+  lki_manifest_release(view);
+  append(&c, BEFORE, 1);
+  lake_status s = LAKE_DENIED;
+  for (int i = 0; i < 100 && s == LAKE_DENIED; i++) s = lake_producer_flush(c.p, test_deadline(c.env), &err);
+  assert_status(s, LAKE_FENCED, &err);
+  assert_non_null(strstr(err.text, TOLD("5")));
+  assert_true(atomic_load(&c.read_count) > 4); /* halvings of some 40 versions */
+  close_scene(&c, BEFORE);
+}
+
+/* A producer that closes asks for nothing more, neither while it looks for where its epoch ended nor while an attempt is
+ * in doubt. */
+static void close_at(hook_op awaited, bool fenced) {
+  scene c = {.rival_count = 40, .eager = true, .awaited = awaited};
+  open_scene(&c);
+  if (fenced) act(&c, 0);
+  atomic_store(&c.closing, 1);
+  append(&c, BEFORE, 1);
+  while (atomic_load(&c.closing) != 2) sched_yield();
+  close_scene(&c, BEFORE);
+  assert_int_equal(c.late_count, 0);
+}
+
+static void test_close(void **state) {
+  (void)state;
+  close_at(HOOK_GET, true);
+  close_at(HOOK_PUT_IF_ABSENT, false);
+}
+
 /* Sealed meanwhile: what landed is committed, and the rest never will be. */
 static void test_sealed(void **state) {
   (void)state;
@@ -229,7 +282,8 @@ static void test_sealed_in_doubt(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_told), cmocka_unit_test(test_in_doubt),
-                                     cmocka_unit_test(test_asked_again), cmocka_unit_test(test_sealed),
+                                     cmocka_unit_test(test_asked_again), cmocka_unit_test(test_search_gets_on),
+                                     cmocka_unit_test(test_close), cmocka_unit_test(test_sealed),
                                      cmocka_unit_test(test_sealed_in_doubt)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

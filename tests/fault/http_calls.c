@@ -1,6 +1,7 @@
 /* The HTTP engine's calls: order, bounds in number and bytes, deadlines, cancellation, the end of the engine,
  * forks, short memory. Each call is over exactly once. */
 #include "support/http_fixture.h"
+#include "support/scarce.h"
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -329,36 +330,14 @@ static void test_fork(void **state) {
   free(t);
 }
 
-typedef struct memory {
-  atomic_long left; /* allocations until one fails; below 0: none does */
-  atomic_long live;
-} memory;
-
-static void *memory_alloc(void *ctx, size_t align, size_t bytes) {
-  memory *m = ctx;
-  if (atomic_fetch_sub(&m->left, 1) == 1) return NULL;
-  atomic_fetch_add(&m->live, 1);
-  return aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-
-static void memory_free(void *ctx, void *p) {
-  memory *m = ctx;
-  if (p != NULL) atomic_fetch_sub(&m->live, 1);
-  free(p);
-}
-
-static lake_status get_with(fixture *f, memory *m, lake_error *err) {
-  lake_env_options options = LAKE_ENV_OPTIONS_INIT;
-  options.alloc = memory_alloc;
-  options.free = memory_free;
-  options.alloc_ctx = m;
+static lake_status get_with(fixture *f, const lake_env_options *options, lake_error *err) {
   lake_env *env = NULL;
   lki_http *http = NULL;
   lki_http_reply reply;
   lake_buffer sink;
   char url[100];
   snprintf(url, sizeof url, "http://127.0.0.1:%u/x", peer_port(f->peer));
-  lake_status s = lake_env_open(&options, &env, err);
+  lake_status s = lake_env_open(options, &env, err);
   if (s != LAKE_OK) return s;
   lki_buffer_init(&sink, env, 1000);
   s = lki_http_open(env, &(lki_http_options){.ca_file = "/dev/null"}, &http, err);
@@ -381,11 +360,13 @@ static void test_short_memory(void **state) {
   lake_status s = LAKE_NOMEM;
   long point = 0;
   while (s != LAKE_OK) {
-    memory m = {++point, 0};
+    scarce memory;
     lake_error err = LAKE_ERROR_INIT;
-    s = get_with(f, &m, &err);
+    const lake_env_options options = scarce_options(&memory);
+    scarce_fail_at(&memory, point++);
+    s = get_with(f, &options, &err);
     if (s != LAKE_OK) assert_status(s, LAKE_NOMEM, &err);
-    assert_int_equal(m.live, 0);
+    assert_int_equal(atomic_load(&memory.live), 0);
     assert_true(point < 200);
   }
   assert_true(point > 15); /* it did fail at many points before */

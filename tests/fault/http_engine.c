@@ -330,6 +330,30 @@ static void test_dead_connections(void **state) {
   assert_memory_equal(f->last_body, "abc", 3);
 }
 
+/* Nothing was done with bytes that never went out, whatever the server says. That it refuses them it may say at once. */
+static void test_answer_before_the_body(void **state) {
+  fixture *f = *state;
+  static const struct {
+    const char *reply;
+    lake_status status;
+    int code;
+  } cases[] = {{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", LAKE_UNAVAILABLE, 200},
+               {"HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", LAKE_UNAVAILABLE, 201},
+               {"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", LAKE_OK, 403}};
+  unsigned char *body = calloc(1, BIG_BYTES); /* more than the sockets' buffers hold */
+  assert_non_null(body);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    try t;
+    f->reply = cases[i].reply;
+    run(f, &t, "PUT", "/early", (lki_http_request){.body = {body, BIG_BYTES}, .fresh = i == 0});
+    assert_status(t.status, cases[i].status, &t.err);
+    assert_true(t.reply.sent);
+    assert_int_equal(t.reply.status, cases[i].code);
+    if (t.status != LAKE_OK) assert_non_null(strstr(t.err.text, "before the request was sent whole"));
+  }
+  free(body);
+}
+
 static void test_nobody_there(void **state) {
   fixture *f = *state;
   try t;
@@ -354,6 +378,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_error_text, setup, teardown),
       cmocka_unit_test_setup_teardown(test_connections, setup, teardown),
       cmocka_unit_test_setup_teardown(test_dead_connections, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_answer_before_the_body, setup, teardown),
       cmocka_unit_test_setup_teardown(test_nobody_there, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

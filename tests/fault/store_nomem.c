@@ -1,33 +1,12 @@
 /* Every allocation of every store operation fails once: the answer is NOMEM, nothing has changed, and the
  * same call goes through afterwards. Leaks show under the asan preset. */
-#include "support/support.h"
+#include "support/scarce.h"
 
 #include "base/buffer.h"
 #include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct scarce {
-  long left; /* allocations that still succeed; below 0: all do */
-  long live; /* allocations not freed */
-} scarce;
-
-static void *scarce_alloc(void *ctx, size_t align, size_t bytes) {
-  scarce *s = ctx;
-  if (s->left == 0) {
-    s->left = -1; /* one failure, then plenty */
-    return NULL;
-  }
-  if (s->left > 0) s->left--;
-  s->live++;
-  return aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-
-static void scarce_free(void *ctx, void *p) {
-  ((scarce *)ctx)->live--;
-  free(p);
-}
 
 static bool count_key(void *ctx, const char *key, uint64_t object_bytes) {
   (void)key, (void)object_bytes;
@@ -92,12 +71,8 @@ static lake_status call(fixture *f, verb v, lake_error *err) {
 static void check(const char *url) {
   static fixture f;
   memset(&f, 0, sizeof f);
-  f.memory.left = -1;
   f.url = url;
-  lake_env_options options = LAKE_ENV_OPTIONS_INIT;
-  options.alloc = scarce_alloc;
-  options.free = scarce_free;
-  options.alloc_ctx = &f.memory;
+  const lake_env_options options = scarce_options(&f.memory);
   lake_error err = LAKE_ERROR_INIT;
   assert_ok(lake_env_open(&options, &f.env, &err), &err);
   assert_ok(lake_store_open(f.env, url, &f.store, &err), &err);
@@ -109,10 +84,9 @@ static void check(const char *url) {
       assert_ok(lki_store_put(f.store, "a/old", old, test_deadline(f.env), &err), &err);
       assert_ok(lki_store_put(f.store, "a/put", old, test_deadline(f.env), &err), &err);
       snprintf(f.fresh, sizeof f.fresh, "f%d/%ld", v, at);
-      f.memory.left = at;
+      scarce_fail_at(&f.memory, at);
       lake_status s = call(&f, (verb)v, &err);
-      failed = f.memory.left == -1; /* the failure was spent; else the call needed fewer allocations */
-      f.memory.left = -1;
+      failed = scarce_failed(&f.memory); /* else the call needed fewer allocations */
       if (!failed) {
         assert_ok(s, &err);
         break;
@@ -126,7 +100,7 @@ static void check(const char *url) {
   }
   lake_store_close(f.store);
   lake_env_close(f.env);
-  assert_int_equal(f.memory.live, 0);
+  assert_int_equal(atomic_load(&f.memory.live), 0);
 }
 
 static void test_mem(void **state) {

@@ -22,7 +22,7 @@ static lake_status append(lake_namespace *ns, const char *id, uint64_t epoch, ui
   lki_change change = {.kind = LKI_CHANGE_APPEND, .producer_id = id, .epoch = epoch, .first_seq = seq,
                        .descriptor_count = 1, .descriptors = &d, .offset = seq + 1};
   lki_commit_result result;
-  lake_status s = once ? lki_log_try(ns->log, &change, NULL, id, 0, test_deadline(ns->env), &result, &err)
+  lake_status s = once ? lki_log_try(ns->log, &change, NULL, id, 0, NULL, test_deadline(ns->env), &result, &err)
                        : lki_log_commit(ns->log, &change, id, test_deadline(ns->env), &result, &err);
   lki_manifest_release(result.manifest);
   return s;

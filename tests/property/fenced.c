@@ -42,6 +42,12 @@ static void commit(lake_namespace *ns, history *h, uint32_t id, uint32_t count) 
   h->version++;
 }
 
+static lake_status find_once(lki_log *log, const lki_fenced *fenced, const lki_manifest *newest, lake_deadline deadline,
+                             uint64_t *next_seq, lake_error *err) {
+  lki_fenced_search search = {0};
+  return lki_log_find_fenced(log, fenced, newest, NULL, deadline, &search, next_seq, err);
+}
+
 /* Every question that an owner of this epoch could ask. *told counts the answers. */
 static void ask(lake_namespace *ns, const history *h, uint32_t id, uint64_t epoch, bool whole, uint64_t *told) {
   lake_error err = LAKE_ERROR_INIT;
@@ -54,7 +60,7 @@ static void ask(lake_namespace *ns, const history *h, uint32_t id, uint64_t epoc
     for (uint64_t known = l->begin; known <= l->end; known++) {
       const lki_fenced fenced = {name, epoch, own, known};
       uint64_t next_seq = 12345;
-      lake_status s = lki_log_find_fenced(ns->log, &fenced, newest, test_deadline(ns->env), &next_seq, &err);
+      lake_status s = find_once(ns->log, &fenced, newest, test_deadline(ns->env), &next_seq, &err);
       if (s == LAKE_OK) {
         assert_int_equal(next_seq, l->end);
         ++*told;
@@ -150,24 +156,75 @@ static void test_damage(void **state) {
   lake_store *barred = hook_open(env, ns->store, deny_gets, NULL);
   lake_namespace *other = NULL;
   assert_ok(lake_namespace_open_store(env, barred, test_deadline(env), &other, &err), &err);
-  assert_status(lki_log_find_fenced(other->log, &fenced, newest, test_deadline(env), &next_seq, &err), LAKE_DENIED, &err);
+  assert_status(find_once(other->log, &fenced, newest, test_deadline(env), &next_seq, &err), LAKE_DENIED, &err);
   assert_int_equal(next_seq, 0);
   lake_namespace_close(other);
   lake_store_close(barred);
-  assert_ok(lki_log_find_fenced(ns->log, &fenced, newest, test_deadline(env), &next_seq, &err), &err);
+  assert_ok(find_once(ns->log, &fenced, newest, test_deadline(env), &next_seq, &err), &err);
   assert_int_equal(next_seq, 2);
   char name[LKI_NAME_BYTES];
   for (uint64_t v = 2; v < newest->version; v++) {
     lki_name_manifest(name, v);
     assert_ok(lki_store_put(ns->store, name, (lake_bytes){"x", 1}, test_deadline(env), &err), &err);
   }
-  assert_status(lki_log_find_fenced(ns->log, &fenced, newest, test_deadline(env), &next_seq, &err), LAKE_RECLAIMED, &err);
+  assert_status(find_once(ns->log, &fenced, newest, test_deadline(env), &next_seq, &err), LAKE_RECLAIMED, &err);
+  lki_manifest_release(newest);
+  lake_namespace_close(ns);
+  lake_env_close(env);
+}
+
+/* One manifest is read, then none for now. */
+static hook_verdict deny_from_second(void *ctx, hook_op op, const char *key, uint64_t nth) {
+  uint32_t *read_count = ctx;
+  (void)nth;
+  if (op != HOOK_GET || strncmp(key, "manifest/", 9) != 0) return HOOK_PASS;
+  return ++*read_count > 1 ? HOOK_DENY : HOOK_PASS;
+}
+
+/* Calls that have time for one halving each find what one without an end finds, in as many calls as that takes. */
+static void test_goes_on(void **state) {
+  (void)state;
+  lake_env *env = test_env();
+  lake_error err = LAKE_ERROR_INIT;
+  lake_namespace *ns = tgb_namespace_new(env, "mem:goes-on", 1, 1);
+  history h = {{0}, {0}, {{{0, 0, 0}}}, 0};
+  claim(ns, &h, 0);
+  commit(ns, &h, 0, 2);
+  claim(ns, &h, 0);
+  for (int i = 0; i < 60; i++) commit(ns, &h, 0, 1);
+  lki_manifest *newest = lki_log_view(ns->log);
+  const lki_fenced fenced = {"p0", 1, 1, 0};
+  uint64_t next_seq = 12345;
+  uint32_t read_count = 0, call_count = 0;
+  lake_store *barred = hook_open(env, ns->store, deny_from_second, &read_count);
+  lake_namespace *other = NULL;
+  assert_ok(lake_namespace_open_store(env, barred, test_deadline(env), &other, &err), &err);
+  lki_fenced_search search = {0};
+  lake_status s = LAKE_DENIED;
+  for (; s == LAKE_DENIED && call_count < 20; call_count++) {
+    read_count = 0;
+    s = lki_log_find_fenced(other->log, &fenced, newest, NULL, test_deadline(env), &search, &next_seq, &err);
+    if (s != LAKE_OK) assert_int_equal(next_seq, 12345);
+  }
+  assert_ok(s, &err);
+  assert_int_equal(next_seq, 2);
+  assert_in_range(call_count, 3, 7); /* halvings of 62 versions */
+  /* Whoever is told to stop asks nothing. */
+  atomic_bool stop = true;
+  search = (lki_fenced_search){0};
+  read_count = 0;
+  s = lki_log_find_fenced(other->log, &fenced, newest, &stop, test_deadline(env), &search, &next_seq, &err);
+  assert_status(s, LAKE_CANCELED, &err);
+  assert_int_equal(read_count, 0);
+  lake_namespace_close(other);
+  lake_store_close(barred);
   lki_manifest_release(newest);
   lake_namespace_close(ns);
   lake_env_close(env);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_histories), cmocka_unit_test(test_damage)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_histories), cmocka_unit_test(test_damage),
+                                     cmocka_unit_test(test_goes_on)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,12 @@ container=lake
 account=devstoreaccount1
 key=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==
 
+# npm's last lines only say where it wrote more.
+npm_reason() { # LOG
+  grep -v -e '_logs/' -e 'complete log' "$1" | sed -n 's/^npm ERR! *\(.*[a-z].*\)$/\1/p;s/^npm error *\(.*[a-z].*\)$/\1/p' |
+    tail -n 1 | grep . || tail -n 1 "$1"
+}
+
 install() { # sets main to the program's path
   local home=$cache/azurite-$version
   main=$home/node_modules/azurite/dist/src/blob/main.js
@@ -24,7 +30,7 @@ install() { # sets main to the program's path
   need npm npm
   npm install --prefix "$home.$$" --no-audit --no-fund --no-save --loglevel=error "azurite@$version" \
     </dev/null >"$dir/install.log" 2>&1 ||
-    { rm -rf "$home.$$"; fail "npm cannot install azurite@$version: $(tail -n 1 "$dir/install.log")"; }
+    { rm -rf "$home.$$"; fail "npm cannot install azurite@$version: $(npm_reason "$dir/install.log")"; }
   # Whoever comes first installs it; a second one drops its own.
   mv -T "$home.$$" "$home" 2>/dev/null || rm -rf "$home.$$"
   [ -e "$main" ] || fail "azurite@$version was installed and is not in $home"

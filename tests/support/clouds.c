@@ -81,3 +81,29 @@ const char *cloud_url(cloud *c, const char *prefix) {
   }
   return c->url;
 }
+
+typedef struct cloud_test {
+  void (*test)(cloud_kind kind);
+  cloud_kind kind;
+} cloud_test;
+
+static void on_one(void **state) {
+  const cloud_test *t = *state;
+  t->test(t->kind);
+}
+
+int cloud_run(void (*test)(cloud_kind kind), const cloud_kind *kinds, size_t count) {
+  cloud_test states[CLOUD_COUNT];
+  struct CMUnitTest tests[CLOUD_COUNT];
+  assert_true(count > 0 && count <= CLOUD_COUNT);
+  for (size_t i = 0; i < count; i++) {
+    states[i] = (cloud_test){test, kinds[i]};
+    tests[i] = (struct CMUnitTest){.name = names[kinds[i]], .test_func = on_one, .initial_state = &states[i]};
+  }
+  return _cmocka_run_group_tests("clouds", tests, count, NULL, NULL);
+}
+
+int cloud_run_all(void (*test)(cloud_kind kind)) {
+  static const cloud_kind all[] = {CLOUD_S3, CLOUD_GCS_KEY, CLOUD_GCS_TOKEN, CLOUD_AZURE};
+  return cloud_run(test, all, sizeof all / sizeof *all);
+}

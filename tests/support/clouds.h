@@ -31,4 +31,9 @@ void cloud_renew(cloud *c);
 /* The URL with another prefix, in static storage of the cloud until the next call. */
 const char *cloud_url(cloud *c, const char *prefix);
 
+/* Runs a test on several clouds, one after another: the exit code of a test's main(). */
+int cloud_run(void (*test)(cloud_kind kind), const cloud_kind *kinds, size_t count);
+/* The same on all. */
+int cloud_run_all(void (*test)(cloud_kind kind));
+
 #endif

@@ -169,7 +169,19 @@ static bool run_files(int argc, char **argv) {
   return argc > 1;
 }
 
+/* For libFuzzer, whose programs have another main and so begin with what is in a folder. */
+static void write_corpus(const char *folder, const input *corpus, size_t count) {
+  char path[1200];
+  for (size_t i = 0; i < count; i++) {
+    snprintf(path, sizeof path, "%.1000s/%zu", folder, i);
+    FILE *f = fopen(path, "wb");
+    fuzz_expect(f != NULL && fwrite(corpus[i].data, 1, corpus[i].bytes, f) == corpus[i].bytes && fclose(f) == 0, path);
+  }
+}
+
 static int run_corpus(const input *corpus, size_t count) {
+  const char *folder = getenv("LAKE_FUZZ_WRITE");
+  if (folder != NULL) write_corpus(folder, corpus, count);
   for (size_t i = 0; i < count; i++) run_one(corpus[i].data, corpus[i].bytes);
   unsigned long done = run_mutations(corpus, count);
   printf("%lu mutations of %zu inputs\n", done, count);

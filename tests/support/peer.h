@@ -16,7 +16,8 @@ typedef struct peer_request {
   unsigned nth;        /* request on it, from 0 */
 } peer_request;
 
-/* false: the connection is closed. */
+/* false: the connection is closed. A path that begins with "/early" is answered before its body is read, which then has
+ * no bytes here; such an answer has to be the connection's last. */
 typedef bool peer_fn(void *ctx, const peer_request *request, int fd);
 
 peer *peer_open(peer_fn *fn, void *ctx); /* on 127.0.0.1; asserts */

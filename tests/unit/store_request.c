@@ -1,5 +1,5 @@
 /* Requests: what is built is what is sent, and what cannot be sent is refused with the reason. */
-#include "support/support.h"
+#include "support/scarce.h"
 
 #include "base/env.h"
 #include "store/request.h"
@@ -116,27 +116,11 @@ static void test_refusals(void **state) {
 }
 
 /* Whatever allocation fails: NOMEM, and nothing leaks (asan). */
-static size_t left;
-
-static void *scarce(void *ctx, size_t align, size_t bytes) {
-  (void)ctx;
-  if (left == 0) return NULL;
-  left--;
-  return aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-
-static void give_back(void *ctx, void *p) {
-  (void)ctx;
-  free(p);
-}
-
 static void test_no_memory(void **state) {
   (void)state;
-  lake_env_options options = LAKE_ENV_OPTIONS_INIT;
-  options.alloc = scarce;
-  options.free = give_back;
+  scarce memory;
+  const lake_env_options options = scarce_options(&memory);
   lake_env *poor = NULL;
-  left = 1000;
   assert_int_equal(lake_env_open(&options, &poor, NULL), LAKE_OK);
   static char value[10000];
   memset(value, 'v', sizeof value - 1);
@@ -146,7 +130,7 @@ static void test_no_memory(void **state) {
     lki_request r;
     lki_http_request out = {0};
     lake_error err = LAKE_ERROR_INIT;
-    left = room;
+    scarce_fail_at(&memory, (long)room);
     lki_request_init(&r, poor, "GET", "https://h", "/");
     lki_request_query(&r, "q", value);
     lki_request_header(&r, "h", value);
@@ -154,8 +138,9 @@ static void test_no_memory(void **state) {
     if (s != LAKE_OK) assert_status(s, LAKE_NOMEM, &err);
     lki_request_free(&r);
   }
-  left = 1000;
+  scarce_failed(&memory);
   lake_env_close(poor);
+  assert_int_equal(atomic_load(&memory.live), 0);
 }
 
 static int open_env(void **state) {

@@ -260,5 +260,10 @@ const dialect dialect_azure = {
                                                            "Authorization header is formed correctly including the signature."},
         [REFUSE_BODY_HASH] = {400, "Md5Mismatch", "The body is not the one that was told."},
         [REFUSE_REGION] = {400, "InvalidUri", "Wrong endpoint."},
+        [REFUSE_TIMES] = {403, "AuthenticationFailed", "Signature not valid in the specified time frame."},
+        [REFUSE_RESOURCE] = {403, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this "
+                                                                       "operation using this resource type."},
+        [REFUSE_PERMISSION] = {403, "AuthorizationPermissionMismatch", "This request is not authorized to perform this "
+                                                                       "operation using this permission."},
     },
 };

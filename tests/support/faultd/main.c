@@ -2,7 +2,7 @@
  * create-if-absent, and misbehaves by rules (POST /_faults, see faults.h and control.c).
  *
  *   faultd --dialect s3|gcs|azure [--port N] [--delay-ms N] [--tls CERT KEY] [--auth KEY SECRET] [--token T]
- *          [--region R] [--page ROWS] [--part-min BYTES] [--versioned]
+ *          [--region R] [--page ROWS] [--part-min BYTES] [--versioned] [--suspended]
  *
  * Prints its URL when it is ready and ends on SIGTERM or, where its standard input is a pipe, when that ends, so that
  * no test leaves it behind. Objects are in memory; every connection has a thread. --auth: requests must be signed with this key (for
@@ -27,7 +27,7 @@
 static void usage(const char *wrong) {
   fprintf(stderr, "faultd: %s\n"
                   "usage: faultd --dialect s3|gcs|azure [--port N] [--delay-ms N] [--tls CERT KEY] [--auth KEY SECRET]\n"
-                  "              [--token T] [--region R] [--page ROWS] [--part-min BYTES] [--versioned]\n", wrong);
+                  "              [--token T] [--region R] [--page ROWS] [--part-min BYTES] [--versioned] [--suspended]\n", wrong);
   exit(2);
 }
 
@@ -52,6 +52,10 @@ static void parse_options(server_options *o, char **at) {
     const char *name = *at, *value = at[1], *second = value != NULL ? at[2] : NULL;
     if (strcmp(name, "--versioned") == 0) {
       o->versioned = true;
+      continue;
+    }
+    if (strcmp(name, "--suspended") == 0) { /* says so of its versioning, and keeps none */
+      o->suspended = true;
       continue;
     }
     if (value == NULL) usage(name);

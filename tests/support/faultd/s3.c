@@ -180,7 +180,7 @@ static void answer_bucket(server *s, request *q, reply *r) {
   else if (get && request_param(q, "uploads") != NULL) s3_list_uploads(s, q, r);
   else if (get && request_param(q, "versioning") != NULL)
     text_add(&r->page, "<VersioningConfiguration %s>%s</VersioningConfiguration>", ns,
-             s->options.versioned ? "<Status>Enabled</Status>" : "");
+             s->options.versioned ? "<Status>Enabled</Status>" : s->options.suspended ? "<Status>Suspended</Status>" : "");
   else if (get && request_param(q, "location") != NULL)
     text_add(&r->page, "<LocationConstraint %s>%s</LocationConstraint>", ns, s->options.region != NULL ? s->options.region : "");
   else if (strcmp(m, "HEAD") == 0 || strcmp(m, "PUT") == 0)

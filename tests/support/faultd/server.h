@@ -19,6 +19,9 @@ typedef enum refusal {
   REFUSE_SIGNATURE,  /* they do not fit */
   REFUSE_BODY_HASH,  /* the body is not the one that was signed */
   REFUSE_REGION,     /* 301: the bucket is in another region */
+  REFUSE_TIMES,      /* a shared access signature's time is over, or not yet come; Azure's only, as the next two */
+  REFUSE_RESOURCE,   /* it is for another kind of thing */
+  REFUSE_PERMISSION, /* it does not permit this */
   REFUSE_LIMIT
 } refusal;
 
@@ -49,7 +52,7 @@ typedef struct server_options {
   const char *region;
   size_t page_max;                    /* rows in a page of a listing; 0: as the dialect's */
   size_t part_min;                    /* bytes of a part of a multipart upload that is not the last */
-  bool versioned;
+  bool versioned, suspended;
 } server_options;
 
 typedef struct request_log request_log;
@@ -71,6 +74,9 @@ bool auth_check(const server *s, const request *q, int64_t now_unix_s, refusal *
 /* The signatures' checks, each of its kind of Authorization header. */
 bool sign_check_v4(const server *s, const request *q, const char *authorization, refusal *why);
 bool sign_check_azure(const server *s, const request *q, const char *authorization, refusal *why);
+
+/* A shared access signature; sas.c. */
+bool sas_check(const server *s, const request *q, int64_t now_unix_s, refusal *why);
 
 void refuse(const server *s, const request *q, reply *r, refusal why);
 

@@ -1,6 +1,6 @@
-/* Checks who asks: an access key's signature (SigV4, GOOG4-HMAC-SHA256, Azure SharedKey), a SAS, or a bearer token. The
- * canonical forms are made anew from what was received, so that a client that signs one thing and sends another is
- * found out. */
+/* Checks who asks: an access key's signature (SigV4, GOOG4-HMAC-SHA256, Azure SharedKey), a bearer token, or a SAS (in
+ * sas.c). The canonical forms are made anew from what was received, so that a client that signs one thing and sends
+ * another is found out. */
 #define _GNU_SOURCE
 #include "server.h"
 #include <ctype.h>
@@ -238,19 +238,14 @@ static bool token_fits(const server *s, const char *got) {
   return s->options.token == NULL || (got != NULL && strcmp(got, s->options.token) == 0);
 }
 
-/* What a SAS says about its end; its signature is not checked. */
-static bool sas_valid(const request *q, int64_t now_unix_s) {
-  const char *end = request_param(q, "se");
-  int64_t end_unix_s = 0;
-  return end != NULL && date_parse(end, &end_unix_s) && end_unix_s > now_unix_s;
-}
-
 bool auth_check(const server *s, const request *q, int64_t now_unix_s, refusal *why) {
   const char *authorization = request_header(q, "authorization");
   if (s->options.auth_key == NULL && s->options.token == NULL) return true;
   *why = REFUSE_EXPIRED;
-  if (authorization != NULL && strncmp(authorization, "Bearer ", 7) == 0) return token_fits(s, authorization + 7);
-  if (s->options.dialect == &dialect_azure && request_param(q, "sig") != NULL) return sas_valid(q, now_unix_s);
+  if (authorization != NULL && strncmp(authorization, "Bearer ", 7) == 0)
+    return s->options.token != NULL && token_fits(s, authorization + 7);
+  if (s->options.dialect == &dialect_azure && authorization == NULL && request_param(q, "sig") != NULL)
+    return sas_check(s, q, now_unix_s, why);
   *why = REFUSE_ANONYMOUS;
   if (authorization == NULL || s->options.auth_key == NULL) return false;
   if (s->options.dialect == &dialect_azure) {
