@@ -22,7 +22,8 @@ static const char usage[] =
     "usage: lake doctor [OPTIONS] URL\n"
     "Tells which settings and credentials are used for a store and where they come from, then checks that the store\n"
     "keeps what Lakestream rests on: a name is created once, by one of many racers, over two connections; ranges,\n"
-    "listings and removal are right. Writes some objects below doctor/ at URL, and removes them.\n"
+    "listings and removal are right. Writes some objects below doctor/ at URL, and removes them, with what checks of more\n"
+    "than a day ago, which were killed, have left there.\n"
     "A store that fails is refused with exit code 9.\n\n"
     "  --force               a store that fails is only warned of\n" LKI_CLI_USAGE;
 
@@ -118,6 +119,9 @@ static void say_report(doctor *d, const lki_proof_report *report) {
     lki_json_add_u64(bandwidth, "put", report->put_bytes_per_s);
   }
   lki_json_add_u64(d->json, "left_count", report->left_count);
+  lki_json_add_u64(d->json, "old_count", report->old_count);
+  if (!d->cli->json && report->old_count > 0)
+    printf("  removed %" PRIu64 " objects below " LKI_PROOF_PREFIX " that earlier checks, which were killed, had left\n", report->old_count);
 }
 
 /* A store on disk keeps the folders of objects that are gone: these are of no use to anyone. */
@@ -131,7 +135,19 @@ static void remove_folders(const char *url, const char *prefix) {
   }
   if (folder != NULL) (void)closedir(folder);
   (void)rmdir(path);
-  snprintf(path, sizeof path, "%s/" LKI_PROOF_PREFIX, url + 5);
+}
+
+/* Also those of old runs, whose objects are gone by now. */
+static void remove_all_folders(lake_env *env, const char *url, const char *prefix) {
+  char path[PATH_MAX], run[sizeof LKI_PROOF_PREFIX + 300];
+  remove_folders(url, prefix);
+  if (strncmp(url, "file:", 5) != 0 || snprintf(path, sizeof path, "%s/" LKI_PROOF_PREFIX, url + 5) >= (int)sizeof path) return;
+  DIR *folder = opendir(path);
+  for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
+    snprintf(run, sizeof run, LKI_PROOF_PREFIX "%s/", e->d_name);
+    if (lki_proof_run_is_old(env, run)) remove_folders(url, run);
+  }
+  if (folder != NULL) (void)closedir(folder);
   (void)rmdir(path); /* stays while another check runs */
 }
 
@@ -153,7 +169,7 @@ static lake_status prove(doctor *d, lake_error *err) {
     options.ctx = d->cli;
     s = lki_store_prove(a, b, &options, &report, never, err);
     say_report(d, &report);
-    remove_folders(d->url, report.prefix);
+    remove_all_folders(d->cli->env, d->url, report.prefix);
   }
   lake_store_close(b);
   lake_store_close(a);

@@ -16,15 +16,11 @@ typedef enum lki_page_verdict {
 
 typedef lki_page_verdict lki_page_fn(void *ctx, const char *key, uint64_t object_bytes);
 
-typedef struct lki_page_key {
-  const char *text;
-  uint64_t object_bytes;
-} lki_page_key;
-
 typedef struct lki_page {
   lki_arena arena; /* of the keys */
   uint32_t count;
-  lki_page_key keys[LKI_PAGE_KEY_COUNT];
+  const char *keys[LKI_PAGE_KEY_COUNT]; /* ascending */
+  uint64_t object_bytes;                /* of all their objects */
   bool last;                       /* no page follows */
   char after[LKI_KEY_BYTES_MAX + 1]; /* where the next page begins; "": at the first key */
 } lki_page;

@@ -159,8 +159,8 @@ lake_status lki_pin_visit(lake_namespace *ns, lki_pin_fn *fn, void *ctx, lake_de
     for (uint32_t i = 0; s == LAKE_OK && i < page->count; i++) {
       lki_pin pin;
       bool gone = false;
-      s = read_pin(ns, page->keys[i].text, &bytes, &pin, &gone, deadline, err);
-      if (s == LAKE_OK && !gone) s = fn(ctx, page->keys[i].text, &pin, err);
+      s = read_pin(ns, page->keys[i], &bytes, &pin, &gone, deadline, err);
+      if (s == LAKE_OK && !gone) s = fn(ctx, page->keys[i], &pin, err);
     }
   }
   lki_buffer_free(&bytes);

@@ -10,7 +10,8 @@ const lki_proof_options lki_proof_full = {.thread_count = 32,
                                           .key_count = 50,
                                           .list_count = 1100,
                                           .probe_count = 21,
-                                          .bulk_bytes = 8u << 20};
+                                          .bulk_bytes = 8u << 20,
+                                          .sweeps = true};
 const lki_proof_options lki_proof_short = {.thread_count = 16, .key_count = 8, .list_count = 24};
 
 bool lki_proof_wanted(const char *url) {
@@ -105,19 +106,27 @@ lake_status lki_proof_each(lki_proof *p, uint32_t count, uint32_t thread_count, 
 
 /* ---- cleaning up ---- */
 
+#define LEFT_BATCH_COUNT 50u /* objects that one thread removes together: one request, where there is one for many */
+
 typedef struct left {
   lki_proof_kind kind;
   atomic_uint count;
-  atomic_bool hopeless; /* one could not be removed, for all the tries of the door: neither could the others */
+  atomic_bool hopeless; /* some could not be removed, for all the tries of the door: neither could the others */
 } left;
 
-static lake_status remove_one(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err) {
+static lake_status remove_some(lki_proof *p, lake_store *store, uint32_t batch, void *ctx, lake_error *err) {
   left *l = ctx;
-  char key[LKI_PROOF_KEY_BYTES];
+  char texts[LEFT_BATCH_COUNT][LKI_PROOF_KEY_BYTES];
+  const char *keys[LEFT_BATCH_COUNT];
+  const uint32_t first = batch * LEFT_BATCH_COUNT;
+  uint32_t count = 0;
   (void)err;
-  lki_proof_key(p, l->kind, i, key);
-  if (atomic_load(&l->hopeless) || lki_store_remove(store, key, lki_proof_until(p), NULL) != LAKE_OK) {
-    atomic_fetch_add(&l->count, 1);
+  for (; count < LEFT_BATCH_COUNT && first + count < p->written[l->kind]; count++) {
+    lki_proof_key(p, l->kind, first + count, texts[count]);
+    keys[count] = texts[count];
+  }
+  if (atomic_load(&l->hopeless) || lki_store_remove_many(store, keys, count, lki_proof_until(p), NULL) != LAKE_OK) {
+    atomic_fetch_add(&l->count, count);
     atomic_store(&l->hopeless, true);
   }
   return LAKE_OK;
@@ -130,7 +139,7 @@ static void clean_up(lki_proof *p) {
   p->request_ns = LKI_STORE_CALL_NS;
   for (int kind = 0; kind < LKI_PROOF_KINDS; kind++) {
     l.kind = (lki_proof_kind)kind;
-    (void)lki_proof_each(p, p->written[kind], 16, remove_one, &l, NULL);
+    (void)lki_proof_each(p, (p->written[kind] + LEFT_BATCH_COUNT - 1) / LEFT_BATCH_COUNT, 16, remove_some, &l, NULL);
   }
   p->report->left_count = atomic_load(&l.count);
   if (p->report->left_count > 0)
@@ -195,8 +204,9 @@ lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_option
   lki_proof p = {.env = env, .stores = {a, b}, .options = options, .report = report, .deadline = deadline,
                  .request_ns = options->request_ms * 1000000, .nonce = lki_random_u64(env)};
   memset(report, 0, sizeof *report);
-  snprintf(report->prefix, sizeof report->prefix, LKI_PROOF_PREFIX "%016" PRIx64 "/", p.nonce);
+  lki_proof_name_run(env, p.nonce, report->prefix);
   const lake_status s = run_steps(&p, err);
   clean_up(&p);
+  if (s == LAKE_OK && options->sweeps) lki_proof_sweep(&p);
   return s;
 }

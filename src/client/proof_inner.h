@@ -27,6 +27,10 @@ typedef struct lki_proof {
   char said[400];         /* what the step that runs has to say */
 } lki_proof;
 
+/* proof_left.c. The prefix of a run that begins now. */
+void lki_proof_name_run(lake_env *env, uint64_t nonce, char prefix[LKI_PROOF_RUN_BYTES]);
+/* Removes what earlier runs have left; best effort. */
+void lki_proof_sweep(lki_proof *p);
 /* When the request that begins now has to be through. */
 lake_deadline lki_proof_until(const lki_proof *p);
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]);

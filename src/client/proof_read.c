@@ -170,11 +170,22 @@ lake_status lki_proof_listing(lki_proof *p, lake_error *err) {
 
 /* ---- removal ---- */
 
-static lake_status remove_third(lki_proof *p, lake_store *store, uint32_t i, void *ctx, lake_error *err) {
+#define THIRDS_COUNT 8u /* in a batch */
+
+static uint32_t third_count(const lki_proof *p) { return (p->written[LKI_PROOF_LIST] + 2) / 3; }
+
+/* The very first one by itself, the others many at once, which may be a request of its own kind. */
+static lake_status remove_thirds(lki_proof *p, lake_store *store, uint32_t batch, void *ctx, lake_error *err) {
   (void)ctx;
-  char key[LKI_PROOF_KEY_BYTES];
-  lki_proof_key(p, LKI_PROOF_LIST, i * 3, key);
-  return lki_store_remove(store, key, lki_proof_until(p), err);
+  char texts[THIRDS_COUNT][LKI_PROOF_KEY_BYTES];
+  const char *keys[THIRDS_COUNT];
+  uint32_t count = 0;
+  for (uint32_t i = batch * THIRDS_COUNT; count < THIRDS_COUNT && i < third_count(p); i++, count++) {
+    lki_proof_key(p, LKI_PROOF_LIST, i * 3, texts[count]);
+    keys[count] = texts[count];
+  }
+  lake_status s = batch == 0 && count > 0 ? lki_store_remove(store, keys[0], lki_proof_until(p), err) : LAKE_OK;
+  return s == LAKE_OK ? lki_store_remove_many(store, keys, count, lki_proof_until(p), err) : s;
 }
 
 lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err) {
@@ -192,8 +203,7 @@ lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation
 
 lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
   char key[LKI_PROOF_KEY_BYTES], text[LKI_PROOF_BODY_BYTES];
-  const uint32_t count = p->written[LKI_PROOF_LIST];
-  lake_status s = lki_proof_each(p, (count + 2) / 3, 16, remove_third, NULL, err);
+  lake_status s = lki_proof_each(p, (third_count(p) + THIRDS_COUNT - 1) / THIRDS_COUNT, 16, remove_thirds, NULL, err);
   if (s == LAKE_DENIED) { /* a producer may be kept from it; whoever runs lake reclaim needs it */
     snprintf(p->said, sizeof p->said, "these credentials may not remove objects: lake reclaim needs others");
     return LAKE_OK;

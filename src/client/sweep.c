@@ -1,9 +1,19 @@
-/* Sweeping by listing: what a LIST shows is judged by its name alone, a page at a time. A name that is not
- * Lakestream's is left alone. Versions go in whole blocks, whose boundary is raised before the first name goes, in
- * ascending order: whoever stands on a lower name can so tell by the next one's block (I7). */
+/* Sweeping by listing: what a LIST shows is judged by its name alone, a page at a time, and the dead ones of a page go
+ * as one batch. A name that is not Lakestream's is left alone.
+ *
+ * A batch has no order, and a crash may leave any part of it. What is swept does not mind:
+ * - A TGB, a segment or an announcement is dead by what one committed manifest says of its name, whatever else is there:
+ *   nobody who holds that manifest or a later one gets to it, whoever holds an earlier one takes any of them that is
+ *   missing for reclaimed, and the next run judges those that stayed the same way.
+ * - Versions go in whole blocks. The boundary is raised over each block of a page, in ascending order, before the first
+ *   name of that page goes (I7). Wherever a version is missing, its own block and all below it are so under the boundary
+ *   already: a reader that comes to the gap from below, or to a version between two gaps, looks at the mark of the block
+ *   in which it stands and jumps; a writer that fills the gap looks there too. Which names of these blocks are still
+ *   there tells nobody anything. */
 #include "client/sweep.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/planted.h"
 #include "client/page.h"
 #include "format/names.h"
 #include <string.h>
@@ -85,15 +95,13 @@ static lake_status sweep_prefix(const lki_sweep *sweep, const char *prefix, lki_
   lake_status s = LAKE_OK;
   while (s == LAKE_OK && !page->last) { /* each page goes on behind the one before */
     s = lki_page_read(page, sweep->ns->store, prefix, judge, (void *)sweep, sweep->deadline, err);
-    for (uint32_t i = 0; s == LAKE_OK && i < page->count; i++) {
-      const lki_page_key *key = &page->keys[i];
-      if (!sweep->dry_run) {
-        s = raise_over(sweep, key->text, &raised, err);
-        if (s == LAKE_OK) s = lki_store_remove(sweep->ns->store, key->text, sweep->deadline, err);
-      }
-      if (s != LAKE_OK) break;
-      ++*deleted.count;
-      *deleted.bytes += key->object_bytes;
+    for (uint32_t i = 0; s == LAKE_OK && i < page->count && !sweep->dry_run && !LKI_PLANTED(RECLAIM_BEFORE_MARK); i++)
+      s = raise_over(sweep, page->keys[i], &raised, err);
+    if (s == LAKE_OK && !sweep->dry_run)
+      s = lki_store_remove_many(sweep->ns->store, page->keys, page->count, sweep->deadline, err);
+    if (s == LAKE_OK) {
+      *deleted.count += page->count;
+      *deleted.bytes += page->object_bytes;
     }
   }
   lki_page_free(page);

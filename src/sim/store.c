@@ -386,6 +386,14 @@ static lake_status sim_list(void *self, const char *prefix, const char *start_af
   return f == F_LOST ? failed(err) : LAKE_OK;
 }
 
+static void apply_remove(lki_simstore *s, const char *key) {
+  object *o = find(s, key);
+  trace(s, "remove", key, o != NULL ? "found" : "missing");
+  if (o == NULL) return;
+  if (s->observer.removed != NULL) s->observer.removed(s->observer.ctx, key);
+  drop(s, o);
+}
+
 static lake_status sim_remove(void *self, const char *key, lake_deadline deadline, lake_error *err) {
   connection *c = self;
   lki_simstore *s = c->store;
@@ -393,14 +401,60 @@ static lake_status sim_remove(void *self, const char *key, lake_deadline deadlin
   const fault f = draw(s, false, false);
   if (!travel(s, 0, f == F_SLOW, deadline)) return timed_out(err);
   if (f == F_FAIL) return failed(err);
-  object *o = find(s, key);
-  trace(s, "remove", key, o != NULL ? "found" : "missing");
-  if (o != NULL) {
-    if (s->observer.removed != NULL) s->observer.removed(s->observer.ctx, key);
-    drop(s, o);
-  }
+  apply_remove(s, key);
   if (!travel(s, 0, false, deadline)) return timed_out(err);
   return f == F_LOST ? failed(err) : LAKE_OK;
+}
+
+/* What a batch has come to for one of its keys. */
+typedef struct removal {
+  size_t key;
+  bool done;
+} removal;
+
+/* An order that the seed chooses. The block is the sender's, and goes with it when it is killed in between. */
+static removal *shuffled(const connection *c, size_t count) {
+  lki_rng *rng = lki_world_rng(c->store->world);
+  removal *order = must(lki_alloc(lki_process_env(c->process), count * sizeof *order));
+  for (size_t i = 0; i < count; i++) {
+    const size_t j = (size_t)lki_rng_below(rng, i + 1);
+    order[i] = order[j];
+    order[j] = (removal){i, false};
+  }
+  return order;
+}
+
+/* Between two keys others act, and the sender may be killed: then the rest stays. A key may fail by itself. */
+static lake_status sim_remove_many(void *self, const char *const *keys, size_t count, bool *gone, lake_deadline deadline,
+                                   lake_error *err) {
+  connection *c = self;
+  lki_simstore *s = c->store;
+  lki_rng *rng = lki_world_rng(s->world);
+  s->counts.remove++;
+  const fault f = draw(s, false, false);
+  if (!travel(s, 0, f == F_SLOW, deadline)) return timed_out(err);
+  if (f == F_FAIL) return failed(err);
+  removal *order = shuffled(c, count);
+  const char *refused = NULL;
+  size_t left = count;
+  bool in_time = true;
+  s->counts.remove_many++;
+  s->counts.remove_part++; /* until it has come to its end: a sender that is killed does not come back */
+  for (size_t i = 0; i < count && in_time; i++) {
+    order[i].done = lki_rng_below(rng, 1000) >= s->faults.fail_before;
+    if (order[i].done) apply_remove(s, keys[order[i].key]);
+    else refused = keys[order[i].key];
+    if (order[i].done && --left == 0) s->counts.remove_part--;
+    const uint64_t until_ns = lki_world_now_ns(s->world) + lki_rng_below(rng, s->model.base_ns / 8 + 1);
+    in_time = until_ns <= deadline.at_ns;
+    lki_world_sleep_until(s->world, in_time ? until_ns : deadline.at_ns);
+  }
+  in_time = in_time && travel(s, 0, false, deadline);
+  for (size_t i = 0; i < count && in_time && f != F_LOST; i++) gone[order[i].key] = order[i].done;
+  lki_free(lki_process_env(c->process), order);
+  if (!in_time) return timed_out(err);
+  if (f == F_LOST) return failed(err);
+  return refused == NULL ? LAKE_OK : lki_fail(err, LAKE_UNAVAILABLE, "%s: simulated failure of one of many", refused);
 }
 
 static void sim_disconnect(void *self) { lki_free(lki_process_env(((connection *)self)->process), self); }
@@ -408,7 +462,7 @@ static void sim_disconnect(void *self) { lki_free(lki_process_env(((connection *
 static const lake_store_ops sim_ops = {
     .size = sizeof(lake_store_ops), .scheme = "sim", .get = sim_get, .put = sim_put,
     .put_if_absent = sim_put_if_absent, .head = sim_head, .list = sim_list, .remove = sim_remove,
-    .close = sim_disconnect,
+    .close = sim_disconnect, .remove_many = sim_remove_many,
 };
 
 lki_simstore *lki_simstore_new(lki_world *world, const lki_sim_model *model) {

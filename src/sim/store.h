@@ -21,7 +21,7 @@ typedef struct lki_sim_model {
 
 /* Chances per mille, for each operation that it can happen to. */
 typedef struct lki_sim_faults {
-  unsigned fail_before; /* 5xx or a dropped request: nothing done, UNAVAILABLE */
+  unsigned fail_before; /* 5xx or a dropped request: nothing done, UNAVAILABLE; of a removal of many each key, too */
   unsigned lost_reply;  /* done, UNCERTAIN */
   unsigned late;        /* a write: UNCERTAIN, and applied up to late_ns_max later */
   unsigned duplicate;   /* a write: done, and applied once more later */
@@ -32,6 +32,8 @@ typedef struct lki_sim_faults {
 
 typedef struct lki_sim_counts {
   uint64_t get, put, put_if_absent, head, list, remove;
+  uint64_t remove_many;    /* of those in remove: removals of many */
+  uint64_t remove_part;    /* of those: with a key left, for whatever reason */
   uint64_t taken;          /* conditional puts that found the name taken */
   uint64_t written_bytes, read_bytes;
   uint64_t fired[6];       /* faults, in the order of lki_sim_faults */

@@ -9,7 +9,6 @@
 #include "store/xml.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SERVICE_VERSION "2021-08-06"
@@ -40,6 +39,7 @@ static const char *method_of(lki_verb verb) {
   case LKI_VERB_GET:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
   case LKI_VERB_UPLOAD_LIST:
@@ -73,6 +73,7 @@ static void write_query(const lki_ask *ask, lki_request *request) {
   case LKI_VERB_PUT:
   case LKI_VERB_CREATE:
   case LKI_VERB_REMOVE:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_ABORT:
   case LKI_VERB_UPLOAD_LIST:
@@ -81,7 +82,6 @@ static void write_query(const lki_ask *ask, lki_request *request) {
 }
 
 static void write_headers(const lki_cloud_store *store, const lki_ask *ask, lki_request *request) {
-  char text[64];
   lki_request_header(request, "x-ms-version", SERVICE_VERSION);
   const bool writes = ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ||
                       ask->verb == LKI_VERB_UPLOAD_PART || ask->verb == LKI_VERB_UPLOAD_COMPLETE;
@@ -93,11 +93,7 @@ static void write_headers(const lki_cloud_store *store, const lki_ask *ask, lki_
   if (writes && store->settings.sse_key != NULL)
     lki_request_header(request, "x-ms-encryption-scope", store->settings.sse_key);
   if (ask->verb != LKI_VERB_GET) return;
-  if (ask->range.kind == LAKE_RANGE_EXACT) {
-    snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, ask->range.offset,
-             ask->range.offset + ask->range.bytes - 1);
-    lki_request_header(request, "x-ms-range", text);
-  }
+  lki_request_range(request, "x-ms-range", ask->range);
   if (ask->etag != NULL) lki_request_header(request, "if-match", ask->etag);
 }
 
@@ -173,7 +169,7 @@ typedef struct list_walk {
   lki_entry entry;
   bool encoded; /* this name is: it holds what XML cannot */
   bool good;
-  bool unreadable; /* a blob without a name, or one with a broken escape */
+  bool unreadable; /* a blob without a name, or one with a broken escape, or a size that is no number */
 } list_walk;
 
 static bool on_listed(void *ctx, const char *path, const char *text) {
@@ -196,7 +192,8 @@ static bool on_listed(void *ctx, const char *path, const char *text) {
     return added;
   }
   if (strcmp(rest, "/Name/@Encoded") == 0) w->encoded = strcmp(text, "true") == 0;
-  if (strcmp(rest, "/Properties/Content-Length") == 0) w->entry.object_bytes = strtoull(text, NULL, 10);
+  if (strcmp(rest, "/Properties/Content-Length") == 0 && !lki_parse_u64(text, 0, INT64_MAX, &w->entry.object_bytes))
+    w->unreadable = true;
   if (strcmp(rest, "/Name") != 0) return true;
   w->entry.name = lki_arena_strndup(&w->page->arena, text, strlen(text));
   return w->entry.name != NULL;
@@ -211,7 +208,8 @@ static lake_status azure_listed(const lki_ask *ask, lake_bytes body, lki_listed 
   if (s == LAKE_OK && !w.good)
     s = lki_fail(err, LAKE_UNAVAILABLE, "a listing has no <EnumerationResults>: is the endpoint right?");
   if (s == LAKE_OK && w.unreadable)
-    s = lki_fail(err, LAKE_UNAVAILABLE, "a listing has a blob without a name, or with a broken %%-escape in it");
+    s = lki_fail(err, LAKE_UNAVAILABLE,
+                 "a listing has a blob without a name, or with a broken %%-escape in it or a size that is no number");
   return s;
 }
 

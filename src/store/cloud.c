@@ -357,18 +357,18 @@ static void cloud_close(void *self) {
   lki_free(env, store);
 }
 
-#define CLOUD_OPS(text)                                                                                      \
+#define CLOUD_OPS(text, many)                                                                                     \
   {                                                                                                          \
     .size = sizeof(lake_store_ops), .scheme = (text), .get = cloud_get, .put = cloud_put,                    \
     .put_if_absent = cloud_put_if_absent, .head = cloud_head, .list = lki_cloud_list,                        \
     .remove = cloud_remove, .close = cloud_close, .list_uploads = lki_cloud_list_uploads,                    \
-    .abort_upload = lki_cloud_abort_upload, .check = lki_cloud_check                                         \
+    .abort_upload = lki_cloud_abort_upload, .check = lki_cloud_check, .remove_many = (many)                  \
   }
 
 static const lake_store_ops cloud_ops[] = {
-    [LKI_CLOUD_S3] = CLOUD_OPS("s3"),
-    [LKI_CLOUD_GCS] = CLOUD_OPS("gs"),
-    [LKI_CLOUD_AZURE] = CLOUD_OPS("az"),
+    [LKI_CLOUD_S3] = CLOUD_OPS("s3", lki_s3_remove_many),
+    [LKI_CLOUD_GCS] = CLOUD_OPS("gs", NULL),
+    [LKI_CLOUD_AZURE] = CLOUD_OPS("az", NULL),
 };
 
 static lake_status open_parts(lki_cloud_store *store, const char *url, lake_error *err) {

@@ -28,6 +28,7 @@ typedef enum lki_verb {
   LKI_VERB_PUT,
   LKI_VERB_CREATE, /* if absent */
   LKI_VERB_REMOVE,
+  LKI_VERB_REMOVE_MANY,
   LKI_VERB_LIST,
   LKI_VERB_VERSIONING,
   LKI_VERB_UPLOAD_BEGIN,
@@ -45,7 +46,8 @@ typedef struct lki_ask {
   lki_verb verb;
   const char *name;  /* of the object in its bucket: the store's prefix and the key; "" where there is none */
   lake_range range;  /* GET */
-  lake_bytes body;   /* PUT, CREATE, UPLOAD_PART, UPLOAD_COMPLETE */
+  lake_bytes body;   /* PUT, CREATE, UPLOAD_PART, UPLOAD_COMPLETE, REMOVE_MANY */
+  const char *md5;   /* REMOVE_MANY: of the body, in base64 */
   lake_buffer *sink; /* the body of a good reply; NULL: it is small and stays in the reply's text */
   const char *etag;  /* GET: only if it still has this one; NULL: whatever it has */
   const char *prefix, *start_after, *token; /* lists; start_after and token may be NULL */
@@ -146,6 +148,7 @@ struct lki_cloud_store {
   uint64_t process_id;
   atomic_int_fast64_t skew_s;         /* the server's clock less ours */
   atomic_uint_fast64_t not_before_ns; /* Retry-After */
+  atomic_bool no_remove_many;         /* the server has refused such a request as one that it does not know */
   atomic_uint_fast64_t gate_ms;       /* how long it was, the last time */
   struct {
     lki_mutex *lock;
@@ -207,6 +210,10 @@ lake_status lki_cloud_list_uploads(void *self, const char *prefix, lake_upload_f
                                    lake_deadline deadline, lake_error *err);
 lake_status lki_cloud_abort_upload(void *self, const char *key, const char *upload_id, lake_deadline deadline,
                                    lake_error *err);
+
+/* s3_delete.c */
+lake_status lki_s3_remove_many(void *self, const char *const *keys, size_t count, bool *gone, lake_deadline deadline,
+                               lake_error *err);
 
 /* prefix and key, or INVALID: longer than a store accepts. */
 lake_status lki_cloud_name(const lki_cloud_store *store, const char *key,

@@ -26,6 +26,7 @@ static const char *method_of(lki_verb verb) {
   case LKI_VERB_HEAD:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_PART:
   case LKI_VERB_UPLOAD_COMPLETE:
@@ -63,22 +64,13 @@ static void write_related(const lki_cloud_store *store, const lki_ask *ask, lki_
 
 static void json_write(const lki_cloud_store *store, const lki_place *place, const lki_ask *ask,
                        lki_request *request) {
-  char text[64];
   lki_request_init(request, store->env, method_of(ask->verb), place->origin, "/"); /* the path: json_url */
   if (ask->verb == LKI_VERB_CREATE) write_related(store, ask, request);
   if (ask->verb == LKI_VERB_PUT) {
     request->body = ask->body;
     lki_request_header(request, "content-type", "application/octet-stream");
   }
-  if (ask->verb != LKI_VERB_GET) return;
-  if (ask->range.kind == LAKE_RANGE_EXACT) {
-    snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, ask->range.offset,
-             ask->range.offset + ask->range.bytes - 1);
-    lki_request_header(request, "range", text);
-  } else if (ask->range.kind == LAKE_RANGE_SUFFIX) {
-    snprintf(text, sizeof text, "bytes=-%" PRIu64, ask->range.bytes);
-    lki_request_header(request, "range", text);
-  }
+  if (ask->verb == LKI_VERB_GET) lki_request_range(request, "range", ask->range);
 }
 
 /* The name of an object is one component of the path here, slashes and all, which a request cannot write. */
@@ -118,6 +110,7 @@ static const char *json_url(const lki_cloud_store *store, const lki_place *place
     snprintf(url, room, "%s/storage/v1/b/%s", place->origin, bucket);
     break;
   case LKI_VERB_REMOVE:
+  case LKI_VERB_REMOVE_MANY: /* never asked of it */
   case LKI_VERB_UPLOAD_BEGIN:
   case LKI_VERB_UPLOAD_PART:
   case LKI_VERB_UPLOAD_COMPLETE:

@@ -173,6 +173,16 @@ void lki_request_header_u64(lki_request *request, const char *name, uint64_t val
   lki_request_header(request, name, text);
 }
 
+void lki_request_range(lki_request *request, const char *name, lake_range range) {
+  char text[64];
+  if (range.kind == LAKE_RANGE_WHOLE) return;
+  if (range.kind == LAKE_RANGE_EXACT)
+    snprintf(text, sizeof text, "bytes=%" PRIu64 "-%" PRIu64, range.offset, range.offset + range.bytes - 1);
+  else
+    snprintf(text, sizeof text, "bytes=-%" PRIu64, range.bytes);
+  lki_request_header(request, name, text);
+}
+
 /* ---- the end ---- */
 
 static const char *url_of(lki_request *request) {

@@ -36,6 +36,8 @@ void lki_request_query(lki_request *request, const char *name, const char *value
 /* Copied; replaces an equal name. name: a-z 0-9 - _ . only; value: no control character. */
 void lki_request_header(lki_request *request, const char *name, const char *value);
 void lki_request_header_drop(lki_request *request, const char *name); /* OK also when there is none */
+/* A Range header by this name, RFC 9110 14.1.2; nothing for the whole object. An EXACT range is not empty. */
+void lki_request_range(lki_request *request, const char *name, lake_range range);
 void lki_request_header_u64(lki_request *request, const char *name, uint64_t value);
 /* Fills method, url, headers (with host) and body of `out`, which then borrows from the request. INVALID, NOMEM. */
 lake_status lki_request_finish(lki_request *request, lki_http_request *out, lake_error *err);

@@ -300,6 +300,68 @@ lake_status lki_store_check(lake_store *store, lake_deadline deadline, lake_erro
   return s == LAKE_OK ? LAKE_OK : failed(store, "check", "", &e, err);
 }
 
+/* ---- many at once ---- */
+
+typedef struct batch {
+  size_t count;
+  const char *keys[LAKE_REMOVE_MANY_MAX]; /* those that may still be there */
+  bool gone[LAKE_REMOVE_MANY_MAX];
+} batch;
+
+static void batch_drop_gone(batch *b) {
+  size_t kept = 0;
+  for (size_t i = 0; i < b->count; i++)
+    if (!b->gone[i]) b->keys[kept++] = b->keys[i];
+  b->count = kept;
+}
+
+/* One try of the table. What it cannot do is no failure of the store, and a refusal that took no request is no request. */
+static lake_status batch_try(lake_store *store, batch *b, lake_deadline deadline, lake_error *e) {
+  const size_t before = b->count;
+  memset(b->gone, 0, sizeof b->gone);
+  const lake_status s = store->ops->remove_many(store->self, b->keys, b->count, b->gone, deadline, e);
+  if (s == LAKE_OK) b->count = 0;
+  else batch_drop_gone(b);
+  if (b->count == 0) return note(store, &store->remove_count, LAKE_OK, e);
+  if (s != LAKE_UNSUPPORTED) return note(store, &store->remove_count, s, e);
+  if (b->count < before) add(&store->remove_count, 1);
+  return s;
+}
+
+static lake_status remove_batch(lake_store *store, batch *b, lake_deadline deadline, lake_error *err) {
+  lki_retry retry;
+  lki_retry_init(&retry, store->env, &store->budget, deadline);
+  lake_error e = LAKE_ERROR_INIT;
+  lake_status s;
+  do {
+    s = batch_try(store, b, deadline, &e);
+  } while (lki_retry_again(&retry, s));
+  if (s != LAKE_UNSUPPORTED) return s == LAKE_OK ? s : failed(store, "remove many", "", &e, err);
+  s = LAKE_OK;
+  for (size_t i = 0; i < b->count && s == LAKE_OK; i++) s = lki_store_remove(store, b->keys[i], deadline, err);
+  return s;
+}
+
+lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, lake_deadline deadline,
+                                  lake_error *err) {
+  lake_status s = LAKE_OK;
+  for (size_t i = 0; i < count; i++)
+    if (!lki_key_valid(keys[i])) return bad_key(store, "remove many", keys[i], err);
+  if (!HAS(store->ops, remove_many)) {
+    for (size_t i = 0; i < count && s == LAKE_OK; i++) s = lki_store_remove(store, keys[i], deadline, err);
+    return s;
+  }
+  batch *b = count > 0 ? lki_new(store->env, sizeof *b) : NULL;
+  if (count > 0 && b == NULL) return lki_fail(err, LAKE_NOMEM, "remove many %s: out of memory", store->url);
+  for (size_t at = 0; at < count && s == LAKE_OK; at += LAKE_REMOVE_MANY_MAX) {
+    b->count = count - at < LAKE_REMOVE_MANY_MAX ? count - at : LAKE_REMOVE_MANY_MAX;
+    memcpy(b->keys, keys + at, b->count * sizeof *keys);
+    s = remove_batch(store, b, deadline, err);
+  }
+  lki_free(store->env, b);
+  return s;
+}
+
 /* ---- open and close ---- */
 
 static bool table_complete(const lake_store_ops *ops) {

@@ -8,7 +8,7 @@
 #define LKI_KEY_BYTES_MAX 900
 #define LKI_KEY_COMPONENT_BYTES_MAX 240
 
-/* As the members of lake_store_ops, by the contract there. get, put, head, list and remove are retried on UNAVAILABLE
+/* As the members of lake_store_ops, by the contract there. get, put, head, list, remove and remove_many are retried on UNAVAILABLE
  * and UNCERTAIN with full jitter until the deadline or the attempt limit, then the last error is returned.
  * put_if_absent is never retried here: src/log/ resolves its outcome. Retries have a budget for the whole store: see
  * store/retry.h. */
@@ -23,6 +23,11 @@ lake_status lki_store_head(lake_store *store, const char *key, lake_object_info 
 lake_status lki_store_list(lake_store *store, const char *prefix, const char *start_after, lake_list_fn *fn,
                            void *ctx, lake_deadline deadline, lake_error *err);
 lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err);
+/* Deletes any number of objects, none too; no order is kept among them. INVALID, before anything is deleted: one of the
+ * keys is none. On another failure some may be gone; the same keys may be given again. By remove, in the order of the
+ * keys, where the table has no remove_many. */
+lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, lake_deadline deadline,
+                                  lake_error *err);
 
 /* The members that a table may lack: then no uploads, and OK. Tried again as the others, but for
  * list_uploads. */

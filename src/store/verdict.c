@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool is_write(lki_verb verb) {
-  return verb == LKI_VERB_PUT || verb == LKI_VERB_CREATE || verb == LKI_VERB_REMOVE ||
+  return verb == LKI_VERB_PUT || verb == LKI_VERB_CREATE || verb == LKI_VERB_REMOVE || verb == LKI_VERB_REMOVE_MANY ||
          verb == LKI_VERB_UPLOAD_PART || verb == LKI_VERB_UPLOAD_COMPLETE;
 }
 
@@ -95,6 +95,7 @@ static bool is_good(const lki_ask *ask, int status) {
     return status == 200 || status == 202 || status == 204;
   case LKI_VERB_UPLOAD_ABORT:
     return status == 200 || status == 204;
+  case LKI_VERB_REMOVE_MANY:
   case LKI_VERB_HEAD:
   case LKI_VERB_LIST:
   case LKI_VERB_VERSIONING:
@@ -128,6 +129,8 @@ static lki_verdict missing(const lki_ask *ask, const char *bucket, const lki_htt
                            const lki_fault *fault, lake_error *err) {
   if (ask->verb == LKI_VERB_CREATE && strcmp(fault->code, "NoSuchKey") == 0) /* a delete came between */
     return say(ask, LAKE_UNCERTAIN, 0, "undecided", reply, fault, err);
+  if (ask->verb == LKI_VERB_REMOVE_MANY && !is_one_of(fault->code, no_bucket_codes))
+    return say(ask, LAKE_UNSUPPORTED, 0, "the store does not know the request", reply, fault, err);
   const bool whole = ask->name[0] == 0 || ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ||
                      ask->verb == LKI_VERB_UPLOAD_BEGIN || is_one_of(fault->code, no_bucket_codes);
   if (whole) {
@@ -164,6 +167,10 @@ static lki_verdict refused(const lki_ask *ask, const lki_http_reply *reply, cons
   if (status == 401 || status == 403 || is_one_of(fault->code, expired_codes) ||
       is_one_of(fault->code, skew_codes))
     return say(ask, LAKE_DENIED, mend, "access denied", reply, fault, err);
+  /* Who does not know it says 405, or, as Google does, 400 InvalidArgument; who wants it otherwise, a 400 of many names.
+   * Removing one by one is right in each case. */
+  if (ask->verb == LKI_VERB_REMOVE_MANY && (mend & LKI_MEND_REGION) == 0)
+    return say(ask, LAKE_UNSUPPORTED, mend, "the store does not know the request", reply, fault, err);
   return say(ask, LAKE_INVALID, mend, "the store does not accept the request", reply, fault, err);
 }
 

@@ -20,6 +20,23 @@ is "$(json 'all(int(j["latency_ns"][k]) > 0 and int(j["bytes_per_second"][k]) > 
 ok lake doctor mem:x --json # lives and ends with the command, which is all that is needed
 is "$(json 'j["verdict"]')" ok "mem:"
 
+# What killed checks have left: removed when a day has gone, not while one may be running, and nothing else ever.
+now=$(date +%s)
+old=doctor/$((now - 25 * 3600))-0123456789abcdef young=doctor/$((now - 23 * 3600))-0123456789abcdef
+late=doctor/$((now + 90000))-0123456789abcdef
+for run in $old $young $late doctor/mine doctor/$((now - 90000)) doctor/$((now - 90000))-0123456789ABCDEF; do
+  mkdir -p "mine/$run/list"
+  echo x >"mine/$run/list/00001"
+done
+echo x >"mine/$old/once"
+ok lake doctor file:mine
+grep -q "^  removed 2 objects below doctor/ that earlier checks" out.log || die "not told of what was removed"
+[ ! -e "mine/$old" ] || die "an old check's objects or folders are left"
+is "$(find mine/doctor -type f | wc -l)" 5 "what is not an old check's"
+ok lake doctor file:mine --json
+is "$(json 'j["old_count"], j["left_count"]')" "('0', '0')" "nothing more to remove"
+rm -r mine/doctor
+
 # A namespace beside it: not disturbed, and nothing in it is unknown.
 ok lake init file:ns
 ok lake doctor file:ns

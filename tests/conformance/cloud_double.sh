@@ -53,7 +53,7 @@ token_host=$(cat "$scratch/tokens")
 suite() {
   local program
   echo "== $1: $2"
-  for program in contract races; do
+  for program in contract removal races; do
     LAKE_CONFORMANCE_URL=$2 LAKE_CONFORMANCE_ONLY_URL=1 "$LAKE_BIN/test_conformance_$program"
   done
 }

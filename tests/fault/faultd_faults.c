@@ -297,17 +297,17 @@ static void reset_inside(lab *l) {
   expect_object(l, "k", BODY);
 }
 
-/* Every byte comes by itself: what is there after the first is less than all. That it takes its time shows in the
- * number of reads that the body needs. */
+/* Every byte comes by itself, which shows in the number of reads that the body needs: two at most without the fault. A
+ * busy machine may join many bytes in one read. */
 static void drip(lab *l) {
   assert_int_equal(put(l, "k", BODY), l->written);
   char byte[64];
   const int fd = begin_get(l, "k");
   size_t reads = 0, bytes = 0;
-  for (ssize_t n; (n = recv(fd, byte, sizeof byte, 0)) > 0; bytes += (size_t)n) reads += n == 1;
+  for (ssize_t n; (n = recv(fd, byte, sizeof byte, 0)) > 0; bytes += (size_t)n) reads++;
   close(fd);
   assert_true(bytes > 36);
-  assert_true(reads > 18);
+  assert_true(reads > 3);
 }
 
 static void stall(lab *l) {

@@ -169,6 +169,12 @@ static void s3_listings(void **state) {
   const char *many = "<Delete><Object><Key>p/a</Key></Object><Object><Key>p/c &amp;</Key></Object><Object><Key>none</Key></Object></Delete>";
   expect_has(f, "POST", "/b?delete", NULL, many, 400, "InvalidRequest");
   expect_has(f, "POST", "/b?delete", "x-amz-checksum-crc32: AAAAAA==\r\n", many, 200, "<Deleted><Key>p/c &amp;</Key></Deleted>");
+  const char *again = "<Delete><Quiet>true</Quiet><Object><Key>none</Key></Object></Delete>";
+  expect_has(f, "POST", "/b?delete", "Content-MD5: AAAAAAAAAAAAAAAAAAAAAA==\r\n", again, 400, "BadDigest");
+  expect_has(f, "POST", "/b?delete", "Content-MD5: EbEGci02/MgzJf5s2F+5Dg==\r\n", again, 200, "2006-03-01/\"></DeleteResult>");
+  faultd_rule(f, "error-200 op=delete arg=SlowDown:on");
+  expect_has(f, "POST", "/b?delete", "x-amz-checksum-crc32: AAAAAA==\r\n", again, 200, "<Error><Key>none</Key><Code>SlowDown</Code>");
+  expect_has(f, "POST", "/b?delete", "x-amz-checksum-crc32: AAAAAA==\r\n", "<Delete></Delete>", 400, "MalformedXML");
   expect_has(f, "GET", "/b?list-type=2&prefix=p%2F", NULL, NULL, 200, "<Contents><Key>p/b</Key>");
   expect(f, "/b/p/a", NULL, 404, NULL);
   faultd_stop(f);

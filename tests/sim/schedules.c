@@ -39,16 +39,20 @@ static void test_schedules(void **state) {
     switches += r.switches;
     all.put_if_absent += r.counts.put_if_absent;
     all.taken += r.counts.taken;
+    all.remove_many += r.counts.remove_many;
+    all.remove_part += r.counts.remove_part;
     for (int f = 0; f < 6; f++) all.fired[f] += r.counts.fired[f];
   }
   printf("%llu schedules, %llu steps, %llu kills, %llu pauses, %llu fenced, %llu in doubt, %llu switches, %llu conditional puts, %llu "
-         "taken; faults", (unsigned long long)count, (unsigned long long)steps, (unsigned long long)kills,
+         "taken, %llu removals of many, %llu of them in part; faults", (unsigned long long)count, (unsigned long long)steps, (unsigned long long)kills,
          (unsigned long long)pauses, (unsigned long long)fenced, (unsigned long long)in_doubt,
-         (unsigned long long)switches, (unsigned long long)all.put_if_absent, (unsigned long long)all.taken);
+         (unsigned long long)switches, (unsigned long long)all.put_if_absent, (unsigned long long)all.taken,
+         (unsigned long long)all.remove_many, (unsigned long long)all.remove_part);
   for (int f = 0; f < 6; f++) printf(" %llu", (unsigned long long)all.fired[f]);
   printf("\n");
   if (count < 100) return;
   assert_true(kills > 0 && pauses > 0 && fenced > 0 && all.taken > 0);
+  assert_true(all.remove_many > all.remove_part && all.remove_part > 0);
   for (int f = 0; f < 6; f++) assert_true(all.fired[f] > 0);
 }
 

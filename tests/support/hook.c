@@ -77,12 +77,37 @@ static lake_status hook_remove(void *self, const char *key, lake_deadline deadli
   return answer(lose, lki_store_remove(h->inner, key, deadline, err), err);
 }
 
+/* The keys are asked about one by one, from both ends to the middle or from the middle to the ends by turns, so that what
+ * is left of a batch that broke off is no run of its first or last keys. One that is denied fails by itself; without a
+ * reply, or when that is lost, nobody knows of any. */
+static lake_status hook_remove_many(void *self, const char *const *keys, size_t count, bool *gone, lake_deadline deadline,
+                                    lake_error *err) {
+  hook *h = self;
+  const bool inwards = atomic_load(&h->count) % 2 == 0;
+  bool *done = calloc(count, sizeof *done), lost = false;
+  lake_status worst = LAKE_OK;
+  assert_non_null(done);
+  for (size_t i = 0; i < count && worst != LAKE_UNCERTAIN; i++) {
+    const size_t n = inwards ? i : count - 1 - i, at = n % 2 == 0 ? n / 2 : count - 1 - n / 2;
+    bool lose = false;
+    lake_status s = LAKE_OK;
+    if (ask(h, HOOK_REMOVE, keys[at], &lose, &s, err)) s = lki_store_remove(h->inner, keys[at], deadline, err);
+    done[at] = s == LAKE_OK;
+    lost = lost || lose;
+    if (s != LAKE_OK) worst = s;
+  }
+  lost = lost || worst == LAKE_UNCERTAIN;
+  for (size_t i = 0; i < count && !lost; i++) gone[i] = done[i];
+  free(done);
+  return lost ? answer(true, LAKE_OK, err) : worst;
+}
+
 static void hook_close(void *self) { free(self); }
 
 static const lake_store_ops hook_ops = {
     .size = sizeof(lake_store_ops), .scheme = "hook", .get = hook_get, .put = hook_put,
     .put_if_absent = hook_put_if_absent, .head = hook_head, .list = hook_list, .remove = hook_remove,
-    .close = hook_close,
+    .close = hook_close, .remove_many = hook_remove_many,
 };
 
 lake_store *hook_open(lake_env *env, lake_store *inner, hook_fn *fn, void *ctx) {

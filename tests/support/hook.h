@@ -6,6 +6,7 @@
 
 #include "support/support.h"
 
+/* HOOK_REMOVE: also each key of a removal of many. */
 typedef enum hook_op { HOOK_GET, HOOK_PUT, HOOK_PUT_IF_ABSENT, HOOK_HEAD, HOOK_LIST, HOOK_REMOVE } hook_op;
 
 typedef enum hook_verdict {

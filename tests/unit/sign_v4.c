@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 #include "store/digest.h"
+#include "store/cloud.h"
 #include "store/sign.h"
 #include <stdio.h>
 #include <string.h>
@@ -332,11 +333,34 @@ static int close_env(void **state) {
   return 0;
 }
 
+/* Over https the hash of an object is spared; a list of what is to be done is small, and signed. */
+static void test_payload_of_lists(void **state) {
+  (void)state;
+  static lki_cloud_store store;
+  const lki_place place = {.origin = "https://s3.example.org", .base = "/b/", .region = "us-east-1"};
+  const char *const methods[] = {"PUT", "POST"};
+  lake_error err = LAKE_ERROR_INIT;
+  for (int https = 0; https < 2; https++) {
+    for (int i = 0; i < 2; i++) {
+      lki_request request;
+      lki_request_init(&request, env, methods[i], https ? place.origin : "http://s3.example.org", "/b/");
+      request.body = (lake_bytes){"<Delete/>", 9};
+      store.env = env;
+      store.https = https;
+      assert_ok(lki_dialect_s3.sign(&store, &place, &s3_credentials, S3_TIME, &request, &err), &err);
+      const bool is_unsigned = strcmp(header(&request, "x-amz-content-sha256"), "UNSIGNED-PAYLOAD") == 0;
+      assert_int_equal(is_unsigned, https && i == 0);
+      lki_request_free(&request);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_suite),         cmocka_unit_test(test_suite_headers), cmocka_unit_test(test_suite_token),
       cmocka_unit_test(test_s3_documented), cmocka_unit_test(test_google),        cmocka_unit_test(test_odd_keys),
       cmocka_unit_test(test_sign_again),    cmocka_unit_test(test_threads),       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_payload_of_lists),
   };
   return cmocka_run_group_tests(tests, open_env, close_env);
 }

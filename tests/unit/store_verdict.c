@@ -93,12 +93,31 @@ static const row rows[] = {
     {S3, LKI_VERB_REMOVE, 404, "NoSuchKey", LAKE_OK, 0},
     {S3, LKI_VERB_REMOVE, 404, "NoSuchBucket", LAKE_INVALID, 0},
     {S3, LKI_VERB_REMOVE, 503, "", LAKE_UNCERTAIN, 0},
+    /* many removed with one request: what does not know it, or wants it otherwise, is asked one by one */
+    {S3, LKI_VERB_REMOVE_MANY, 200, "", LAKE_OK, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 204, "", LAKE_UNCERTAIN, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 200, "InternalError", LAKE_UNCERTAIN, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 500, "InternalError", LAKE_UNCERTAIN, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 503, "SlowDown", LAKE_UNCERTAIN, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 429, "", LAKE_UNAVAILABLE, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 501, "NotImplemented", LAKE_UNSUPPORTED, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 405, "MethodNotAllowed", LAKE_UNSUPPORTED, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 400, "InvalidArgument", LAKE_UNSUPPORTED, 0}, /* Google's */
+    {S3, LKI_VERB_REMOVE_MANY, 400, "NotImplemented", LAKE_UNSUPPORTED, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 400, "MalformedXML", LAKE_UNSUPPORTED, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 404, "", LAKE_UNSUPPORTED, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 404, "NoSuchBucket", LAKE_INVALID, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 400, "BadDigest", LAKE_UNAVAILABLE, 0},
+    {S3, LKI_VERB_REMOVE_MANY, 400, "ExpiredToken", LAKE_DENIED, CRED},
+    {S3, LKI_VERB_REMOVE_MANY, 403, "AccessDenied", LAKE_DENIED, SKEW},
+    {S3, LKI_VERB_REMOVE_MANY, 301, "PermanentRedirect", LAKE_INVALID, REGION},
+    {S3, LKI_VERB_REMOVE_MANY, 400, "AuthorizationHeaderMalformed", LAKE_INVALID, REGION},
     {S3, LKI_VERB_LIST, 404, "NoSuchBucket", LAKE_INVALID, 0},
     {S3, LKI_VERB_LIST, 503, "", LAKE_UNAVAILABLE, 0},
 };
 
 static lki_ask ask_of(const lki_dialect *dialect, lki_verb verb) {
-  const bool named = verb != LKI_VERB_LIST;
+  const bool named = verb != LKI_VERB_LIST && verb != LKI_VERB_REMOVE_MANY;
   lki_ask ask = {.dialect = dialect, .verb = verb, .name = named ? "x/k" : ""};
   if (verb == LKI_VERB_GET) ask.range = lki_range_exact(10, 20);
   return ask;
@@ -138,6 +157,7 @@ static const silence silences[] = {
     {LKI_VERB_CREATE, LAKE_NOMEM, true, LAKE_UNCERTAIN},       {LKI_VERB_CREATE, LAKE_NOMEM, false, LAKE_NOMEM},
     {LKI_VERB_CREATE, LAKE_DENIED, false, LAKE_DENIED},        {LKI_VERB_PUT, LAKE_UNAVAILABLE, true, LAKE_UNCERTAIN},
     {LKI_VERB_PUT, LAKE_TIMEOUT, true, LAKE_TIMEOUT},          {LKI_VERB_REMOVE, LAKE_UNAVAILABLE, true, LAKE_UNCERTAIN},
+    {LKI_VERB_REMOVE_MANY, LAKE_UNAVAILABLE, true, LAKE_UNCERTAIN}, {LKI_VERB_REMOVE_MANY, LAKE_TIMEOUT, true, LAKE_TIMEOUT},
     {LKI_VERB_GET, LAKE_UNAVAILABLE, true, LAKE_UNAVAILABLE},  {LKI_VERB_GET, LAKE_TIMEOUT, true, LAKE_TIMEOUT},
     {LKI_VERB_LIST, LAKE_UNAVAILABLE, true, LAKE_UNAVAILABLE}, {LKI_VERB_GET, LAKE_CORRUPT, true, LAKE_CORRUPT},
 };

@@ -93,7 +93,16 @@ typedef struct lake_store_ops {
   /* Look for settings of the store that spoil this contract, such as versioned names. UNSUPPORTED: there are some, and
    * what to do. What may not be asked counts as right. */
   lake_status (*check)(void *self, lake_deadline deadline, lake_error *err);
+
+  /* Delete `count` objects, 1 to LAKE_REMOVE_MANY_MAX, in any order and not as one: whatever happens, some may be gone
+   * and some not, and nothing else is ever touched. gone[i] is false on entry and set, on failure too, once nothing is at
+   * keys[i] any more for sure, so that only the others are sent again; OK: that is so of all. On failure `err` names
+   * the first key that failed, and why. UNSUPPORTED: the others have to be deleted by remove, one by one. NULL: all. */
+  lake_status (*remove_many)(void *self, const char *const *keys, size_t count, bool *gone, lake_deadline deadline,
+                             lake_error *err);
 } lake_store_ops;
+
+#define LAKE_REMOVE_MANY_MAX 1000
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #define BIT(o) (1u << (o))
 #define ALL_OPS (BIT(OP_COUNT) - 1u)
 #define BODY_OPS (BIT(OP_GET) | BIT(OP_LIST))
+#define BROKEN_OPS (BODY_OPS | BIT(OP_DELETE)) /* the deletion of many has a body to break, too */
 #define CREATE_OPS (BIT(OP_CREATE) | BIT(OP_COMPLETE))
 #define RULES_MAX 256
 #define SKEW_S_DEFAULT 960
@@ -30,15 +31,15 @@ static const struct {
     [FAULT_TAKEN_409] = {"taken-409", CREATE_OPS, NEED_TAKEN},
     [FAULT_TAKEN_304] = {"taken-304", CREATE_OPS, NEED_TAKEN},
     [FAULT_ERROR_200] = {"error-200", ALL_OPS & ~BIT(OP_HEAD), NEED_NOTHING},
-    [FAULT_SHORT_BODY] = {"short-body", BODY_OPS, NEED_BODY},
-    [FAULT_CLOSE_DELIMITED] = {"close-delimited", BODY_OPS, NEED_BODY},
-    [FAULT_EXTRA_BYTES] = {"extra-bytes", BODY_OPS, NEED_BODY},
+    [FAULT_SHORT_BODY] = {"short-body", BROKEN_OPS, NEED_BODY},
+    [FAULT_CLOSE_DELIMITED] = {"close-delimited", BROKEN_OPS, NEED_BODY},
+    [FAULT_EXTRA_BYTES] = {"extra-bytes", BROKEN_OPS, NEED_BODY},
     [FAULT_RANGE_IGNORED] = {"range-ignored", BIT(OP_GET), NEED_RANGE},
     [FAULT_RANGE_WRONG] = {"range-wrong", BIT(OP_GET), NEED_RANGE},
-    [FAULT_BIT_FLIP] = {"bit-flip", BODY_OPS, NEED_BODY},
+    [FAULT_BIT_FLIP] = {"bit-flip", BROKEN_OPS, NEED_BODY},
     [FAULT_STALE_MANIFEST] = {"stale-manifest", BIT(OP_GET) | BIT(OP_HEAD), NEED_NOTHING},
     [FAULT_STALE_LIST] = {"stale-list", BIT(OP_LIST), NEED_NOTHING},
-    [FAULT_RESET] = {"reset", BODY_OPS, NEED_BODY},
+    [FAULT_RESET] = {"reset", BROKEN_OPS, NEED_BODY},
     [FAULT_DRIP] = {"drip", BODY_OPS, NEED_BODY},
     [FAULT_STALL] = {"stall", ALL_OPS, NEED_NOTHING},
     [FAULT_SKEW] = {"skew", ALL_OPS, NEED_NOTHING},

@@ -9,7 +9,9 @@
  *   throttle-429            with a Retry-After of arg seconds (1)
  *   conflict-409-undecided  a race is not over: ask again
  *   taken-409, taken-304    instead of the dialect's own answer that a name is taken (on Azure a 409 it is)
- *   error-200               200 with an error in its body; nothing was done (arg=applied: it was)
+ *   error-200               200 with an error in its body; nothing was done (arg=applied: it was; arg=CODE:PART, where many
+ *                           are deleted: only the keys that have PART in them fail, with that code; arg=?CODE:PART: and
+ *                           the reply names other ones)
  *   short-body              half of the Content-Length, then the connection ends
  *   close-delimited         no Content-Length, half of the body, then the connection ends
  *   extra-bytes             7 bytes behind the Content-Length, then the connection ends; arg=range: a 206 for a range 7

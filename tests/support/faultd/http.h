@@ -37,6 +37,7 @@ typedef struct request {
   /* Set by faults. */
   bool condition_ignored, condition_inverted, stale, held;
   unsigned list_undo;
+  const char *key_fault; /* CODE:PART, for keys among many; borrowed; NULL: none */
 } request;
 
 /* The body is a page, or `bytes` bytes of an object from `from` on. */

@@ -3,6 +3,7 @@
  *
  *   faultd --dialect s3|gcs|azure [--port N] [--delay-ms N] [--tls CERT KEY] [--auth KEY SECRET] [--token T]
  *          [--region R] [--page ROWS] [--part-min BYTES] [--versioned] [--suspended]
+ *          [--no-delete-many 400|405|501]
  *
  * Prints its URL when it is ready and ends on SIGTERM or, where its standard input is a pipe, when that ends, so that
  * no test leaves it behind. Objects are in memory; every connection has a thread. --auth: requests must be signed with this key (for
@@ -27,7 +28,8 @@
 static void usage(const char *wrong) {
   fprintf(stderr, "faultd: %s\n"
                   "usage: faultd --dialect s3|gcs|azure [--port N] [--delay-ms N] [--tls CERT KEY] [--auth KEY SECRET]\n"
-                  "              [--token T] [--region R] [--page ROWS] [--part-min BYTES] [--versioned] [--suspended]\n", wrong);
+                  "              [--token T] [--region R] [--page ROWS] [--part-min BYTES] [--versioned] [--suspended]\n"
+                  "              [--no-delete-many 400|405|501]\n", wrong);
   exit(2);
 }
 
@@ -66,6 +68,7 @@ static void parse_options(server_options *o, char **at) {
     else if (strcmp(name, "--token") == 0) o->token = value;
     else if (strcmp(name, "--region") == 0) o->region = value;
     else if (strcmp(name, "--page") == 0) o->page_max = (size_t)number(value);
+    else if (strcmp(name, "--no-delete-many") == 0) o->no_delete_many = (int)number(value);
     else if (strcmp(name, "--part-min") == 0) o->part_min = (size_t)number(value);
     else if (second != NULL && strcmp(name, "--tls") == 0) o->tls_cert = value, o->tls_key = second, at++;
     else if (second != NULL && strcmp(name, "--auth") == 0) o->auth_key = value, o->auth_secret = second, at++;

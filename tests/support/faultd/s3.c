@@ -133,8 +133,7 @@ static void get_object(server *s, const request *q, reply *r) {
   }
 }
 
-/* Content-MD5 of the body is right, or not given. */
-static bool md5_fits(const request *q) {
+bool s3_md5_fits(const request *q) {
   const char *told = request_header(q, "content-md5");
   unsigned char want[24], got[EVP_MAX_MD_SIZE];
   unsigned bytes = 0;
@@ -149,7 +148,7 @@ static void put_object(server *s, const request *q, reply *r) {
     s3_error(q, r, 501, "NotImplemented", "A header you provided implies functionality that is not implemented");
     return;
   }
-  if (!md5_fits(q)) {
+  if (!s3_md5_fits(q)) {
     s3_error(q, r, 400, "BadDigest", "The Content-MD5 you specified did not match what we received.");
     return;
   }

@@ -12,7 +12,9 @@ void s3_error(const request *q, reply *r, int status, const char *code, const ch
 /* Pages: "list-type=2", "?uploads". */
 void s3_list(server *s, const request *q, reply *r);
 void s3_list_uploads(server *s, const request *q, reply *r);
+/* "?delete". */
 void s3_delete_many(server *s, const request *q, reply *r);
+bool s3_md5_fits(const request *q); /* Content-MD5 is that of the body, or not given */
 /* Multipart uploads. */
 void s3_upload_begin(server *s, const request *q, reply *r);
 void s3_upload_part(server *s, const request *q, reply *r);

@@ -1,4 +1,4 @@
-/* Listings and the deletion of many objects, in the XML of S3 and GCS. */
+/* Listings, in the XML of S3 and GCS. */
 #include "s3.h"
 #include <stdlib.h>
 #include <string.h>
@@ -110,38 +110,4 @@ void s3_list_uploads(server *s, const request *q, reply *r) {
   upload_each(s->objects, full_prefix, put_upload, &page);
   text_add(&r->page, "</ListMultipartUploadsResult>");
   free(full_prefix);
-}
-
-/* ---- many at once ---- */
-
-void s3_delete_many(server *s, const request *q, reply *r) {
-  if (s3_is_gcs(s)) {
-    s3_error(q, r, 501, "NotImplemented", "Objects are deleted one by one here.");
-    return;
-  }
-  if (request_header(q, "content-md5") == NULL && !request_has_prefix(q, "x-amz-checksum-")) {
-    s3_error(q, r, 400, "InvalidRequest", "Missing required header for this request: Content-MD5 OR x-amz-checksum-*");
-    return;
-  }
-  char *body = must_copy((const char *)q->body->data, q->body->bytes), *key, *quiet;
-  const char *at = body;
-  quiet = xml_next(&at, "Quiet");
-  at = body;
-  r->status = 200;
-  reply_header(r, "Content-Type", "application/xml");
-  text_add(&r->page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DeleteResult " NS ">");
-  for (size_t count = 0; count < PAGE_MAX && (key = xml_next(&at, "Key")) != NULL; count++) {
-    char *name = join(q->bucket, key);
-    table_remove(s->objects, name);
-    if (quiet == NULL || strcmp(quiet, "true") != 0) {
-      text_add(&r->page, "<Deleted>");
-      put_name(&r->page, "Key", key, false);
-      text_add(&r->page, "</Deleted>");
-    }
-    free(name);
-    free(key);
-  }
-  text_add(&r->page, "</DeleteResult>");
-  free(quiet);
-  free(body);
 }

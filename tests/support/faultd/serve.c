@@ -98,7 +98,9 @@ static void answer(server *s, request *q, reply *r) {
 /* Fills the reply by the fault that was hit before; false when there will be no reply. A fault that refuses does so
  * without doing anything, unless its arg is "applied". */
 static bool answer_with(server *s, request *q, reply *r, const fault_hit *hit) {
-  const refusal instead = refusal_of(hit->which);
+  const bool of_keys = hit->which == FAULT_ERROR_200 && strchr(hit->arg, ':') != NULL;
+  const refusal instead = of_keys ? REFUSE_LIMIT : refusal_of(hit->which);
+  q->key_fault = of_keys ? hit->arg : NULL;
   q->held = hit->which == FAULT_LATE_PUT;
   q->stale = hit->which == FAULT_STALE_MANIFEST;
   q->condition_ignored = hit->which == FAULT_IGNORE_CONDITION;
@@ -112,7 +114,7 @@ static bool answer_with(server *s, request *q, reply *r, const fault_hit *hit) {
   }
   if (hit->which == FAULT_DROP_REPLY || (q->held && strcmp(hit->arg, "drop") == 0)) return false;
   if (instead != REFUSE_LIMIT) refuse(s, q, r, instead);
-  if (hit->which == FAULT_ERROR_200) r->status = 200;
+  if (hit->which == FAULT_ERROR_200 && !of_keys) r->status = 200;
   if (instead == REFUSE_SLOWDOWN || instead == REFUSE_THROTTLED)
     reply_header(r, "Retry-After", "%s", hit->arg[0] >= '0' && hit->arg[0] <= '9' ? hit->arg : "1");
   return true;

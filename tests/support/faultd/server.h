@@ -53,6 +53,7 @@ typedef struct server_options {
   size_t page_max;                    /* rows in a page of a listing; 0: as the dialect's */
   size_t part_min;                    /* bytes of a part of a multipart upload that is not the last */
   bool versioned, suspended;
+  int no_delete_many;                 /* the status that refuses "?delete" as not known here; 0: it is known */
 } server_options;
 
 typedef struct request_log request_log;
