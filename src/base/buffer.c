@@ -47,10 +47,16 @@ lake_status lki_buffer_reserve(lake_buffer *buffer, size_t capacity, lake_error 
   return LAKE_OK;
 }
 
+/* What is appended to in small pieces does not begin with three bytes and double ten times. */
+#define APPEND_BYTES_MIN ((size_t)512)
+
 lake_status lki_buffer_append(lake_buffer *buffer, const void *data, size_t bytes, lake_error *err) {
   if (bytes == 0) return LAKE_OK;
   if (bytes > SIZE_MAX - buffer->bytes) return lki_fail(err, LAKE_INVALID, "buffer: length overflows");
-  lake_status s = lki_buffer_reserve(buffer, buffer->bytes + bytes, err);
+  size_t need = buffer->bytes + bytes;
+  if (need > buffer->capacity && need < APPEND_BYTES_MIN && buffer->bytes_max >= APPEND_BYTES_MIN)
+    need = APPEND_BYTES_MIN;
+  lake_status s = lki_buffer_reserve(buffer, need, err);
   if (s != LAKE_OK) return s;
   memcpy(buffer->data + buffer->bytes, data, bytes);
   buffer->bytes += bytes;
@@ -69,7 +75,10 @@ struct lki_arena_block {
   size_t pad; /* keeps the data 16-byte aligned */
 };
 
+/* The first blocks are small, since most arenas are: the C library has such at hand. */
 #define ARENA_BLOCK_BYTES ((size_t)8192)
+#define ARENA_FIRST_BYTES ((size_t)960)
+#define ARENA_SMALL_BYTES ((size_t)3000)
 
 void lki_arena_init(lki_arena *arena, lake_env *env) {
   arena->env = env;
@@ -87,7 +96,8 @@ void *lki_arena_alloc(lki_arena *arena, size_t bytes) {
   if (need == 0) need = 16;
   struct lki_arena_block *block = arena->blocks;
   if (block == NULL || block->capacity - block->used < need) {
-    size_t capacity = need > ARENA_BLOCK_BYTES ? need : ARENA_BLOCK_BYTES;
+    size_t capacity = arena->used_bytes < ARENA_SMALL_BYTES ? ARENA_FIRST_BYTES : ARENA_BLOCK_BYTES;
+    if (need > capacity) capacity = need > ARENA_BLOCK_BYTES ? need : ARENA_BLOCK_BYTES;
     block = lki_alloc(arena->env, sizeof *block + capacity);
     if (block == NULL) {
       arena->failed = true;

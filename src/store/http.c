@@ -10,42 +10,43 @@
 /* ---- submission ---- */
 
 /* A call that never got as far as a queue. */
-static void fail_now(lki_http_call *call, lki_http_item *item, lake_env *env, lake_status status) {
+static void fail_now(lki_http_call *call, lake_status status) {
+  memset(&call->reply, 0, sizeof call->reply);
   call->inner = NULL;
   call->status = status;
-  if (item != NULL) lki_http_transfer_close(&item->transfer);
-  lki_free(env, item);
   call->done(call);
+}
+
+lake_status lki_http_item_open(lki_http *http, lki_http_call *call, lki_http_item *item) {
+  memset(item, 0, sizeof *item);
+  memset(&call->reply, 0, sizeof call->reply);
+  lake_status s = lki_check_process(http->env, "the store", &call->error);
+  if (s == LAKE_OK) s = lki_http_transfer_open(&item->transfer, http->env, call, &call->error);
+  item->http = http;
+  item->transfer.charge = lki_http_charge;
+  return s;
 }
 
 void lki_http_submit(lki_http *http, lki_http_call *call) {
   lake_env *env = http->env;
-  memset(&call->reply, 0, sizeof call->reply);
-  lake_status s = lki_check_process(env, "the store", &call->error);
-  if (s != LAKE_OK) {
-    fail_now(call, NULL, env, s);
-    return;
-  }
-  lki_http_item *item = lki_new(env, sizeof *item);
+  lki_http_item *item = lki_alloc(env, sizeof *item);
   if (item == NULL) {
-    fail_now(call, NULL, env, lki_fail(&call->error, LAKE_NOMEM, "HTTP: out of memory"));
+    fail_now(call, lki_fail(&call->error, LAKE_NOMEM, "HTTP: out of memory"));
     return;
   }
-  s = lki_http_transfer_open(&item->transfer, env, call, &call->error);
-  if (s != LAKE_OK) {
-    fail_now(call, item, env, s);
-    return;
-  }
-  item->http = http;
-  item->transfer.charge = lki_http_charge;
-  lki_http_wakes wakes = 0;
-  lki_lock(env, http->synced.lock);
-  bool queued = lki_http_enqueue_locked(http, item, &wakes);
-  lki_unlock(env, http->synced.lock);
-  if (queued)
+  lake_status s = lki_http_item_open(http, call, item);
+  if (s == LAKE_OK) {
+    lki_http_wakes wakes = 0;
+    lki_lock(env, http->synced.lock);
+    bool queued = lki_http_enqueue_locked(http, item, &wakes);
+    lki_unlock(env, http->synced.lock);
     lki_http_wake_threads(http, wakes);
-  else
-    fail_now(call, item, env, lki_fail(&call->error, LAKE_NOMEM, "HTTP: out of memory"));
+    if (queued) return;
+    lki_http_transfer_close(&item->transfer);
+    s = lki_fail(&call->error, LAKE_NOMEM, "HTTP: out of memory");
+  }
+  lki_free(env, item);
+  fail_now(call, s);
 }
 
 void lki_http_cancel(lki_http *http, lki_http_call *call) {
@@ -63,67 +64,6 @@ void lki_http_cancel(lki_http *http, lki_http_call *call) {
   }
   lki_unlock(http->env, http->synced.lock);
   lki_http_wake_threads(http, wakes);
-}
-
-/* ---- waiting ---- */
-
-static void wake_waiter(lki_http_call *call) {
-  lki_http_waiter *waiter = call->ctx;
-  lki_lock(waiter->env, waiter->lock);
-  waiter->done = true;
-  lki_signal(waiter->env, waiter->cond);
-  lki_unlock(waiter->env, waiter->lock);
-}
-
-static void waiter_close(lki_http_waiter *waiter) {
-  if (waiter == NULL) return;
-  lki_cond_close(waiter->env, waiter->cond);
-  lki_mutex_close(waiter->env, waiter->lock);
-  lki_free(waiter->env, waiter);
-}
-
-static lki_http_waiter *take_waiter(lki_http *http) {
-  lake_env *env = http->env;
-  lki_lock(env, http->synced.lock);
-  lki_http_waiter *waiter = http->synced.waiters;
-  if (waiter != NULL) http->synced.waiters = waiter->next;
-  lki_unlock(env, http->synced.lock);
-  if (waiter != NULL) return waiter;
-  waiter = lki_new(env, sizeof *waiter);
-  if (waiter == NULL) return NULL;
-  waiter->env = env;
-  waiter->lock = lki_mutex_open(env);
-  waiter->cond = lki_cond_open(env);
-  if (waiter->lock != NULL && waiter->cond != NULL) return waiter;
-  waiter_close(waiter);
-  return NULL;
-}
-
-lake_status lki_http_do(lki_http *http, const lki_http_request *request, lki_http_reply *reply,
-                        lake_error *err) {
-  lake_env *env = http->env;
-  lake_status s = lki_check_process(env, "the store", err);
-  if (s != LAKE_OK) return s;
-  lki_http_waiter *waiter = take_waiter(http);
-  if (waiter == NULL) return lki_fail(err, LAKE_NOMEM, "HTTP: out of memory");
-  lki_http_call call;
-  memset(&call, 0, sizeof call);
-  call.request = *request;
-  call.done = wake_waiter;
-  call.ctx = waiter;
-  waiter->done = false;
-  lki_http_submit(http, &call);
-  lki_lock(env, waiter->lock);
-  while (!waiter->done)
-    lki_wait(env, waiter->cond, waiter->lock, LKI_NEVER); /* the engine keeps the deadline */
-  lki_unlock(env, waiter->lock);
-  lki_lock(env, http->synced.lock);
-  waiter->next = http->synced.waiters;
-  http->synced.waiters = waiter;
-  lki_unlock(env, http->synced.lock);
-  *reply = call.reply;
-  if (call.status != LAKE_OK) lki_error_copy(err, &call.error);
-  return call.status;
 }
 
 void lki_http_stats_get(const lki_http *http, lki_http_stats *stats) {
@@ -238,13 +178,9 @@ void lki_http_close(lki_http *http) {
   for (uint32_t i = http->thread_count; i-- > 0;) lki_thread_join(env, http->threads[i].thread);
   for (uint32_t i = 0; i < http->thread_count; i++) lki_http_io_close(&http->threads[i]);
   lki_free(env, http->threads);
+  lki_http_do_close(http);
   if (http->share != NULL) curl_share_cleanup(http->share);
   for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++) lki_mutex_close(env, http->share_locks[i]);
-  while (http->synced.waiters != NULL) {
-    lki_http_waiter *waiter = http->synced.waiters;
-    http->synced.waiters = waiter->next;
-    waiter_close(waiter);
-  }
   assert(http->synced.hosts == NULL);
   lki_mutex_close(env, http->synced.lock);
   lki_free(env, http->ca_file);

@@ -91,7 +91,8 @@ lake_status lki_http_open(lake_env *env, const lki_http_options *options, lki_ht
 void lki_http_close(lki_http *http); /* cancels what is left, waits for the threads; NULL accepted */
 void lki_http_submit(lki_http *http, lki_http_call *call);
 void lki_http_cancel(lki_http *http, lki_http_call *call); /* it completes soon; nothing happens if it has */
-/* Submit and wait. */
+/* Waits for it. Over http the transfer runs on the caller's own thread, once it is admitted; must not be under way when
+ * the engine is closed. */
 lake_status lki_http_do(lki_http *http, const lki_http_request *request, lki_http_reply *reply, lake_error *err);
 void lki_http_stats_get(const lki_http *http, lki_http_stats *stats);
 

@@ -12,6 +12,11 @@
 
 #define LKI_HTTP_THREADS_MAX 32
 #define LKI_HTTP_IDLE_MAX 256 /* of one thread */
+#define LKI_HTTP_DIRECT_MAX                                                                                  \
+  64 /* transfers on their callers' threads: libcurl opens three descriptors for each */
+
+#define LKI_HTTP_LATE                                                                                        \
+  "the deadline passed while it waited for its turn; raise the limit of requests in flight, or the deadline"
 
 typedef struct lki_http_host lki_http_host;
 typedef struct lki_http_io lki_http_io;
@@ -23,8 +28,11 @@ typedef struct lki_http_item {
   lki_http_io *io;                   /* once admitted */
   struct lki_http_item *prev, *next; /* in a queue, an inbox, or among the running */
   uint64_t order;
+  bool admitted;
   bool cancelled;
-  bool running; /* in the multi handle */
+  struct lki_http_waiter *waiter; /* of lki_http_do(), whose stack the item is on; NULL: it was submitted */
+  bool direct;                    /* and whose thread runs the transfer */
+  bool running;                   /* in the multi handle */
 } lki_http_item;
 
 typedef struct lki_http_list {
@@ -45,7 +53,7 @@ struct lki_http_io {
   lki_thread *thread;
   CURLM *multi;
   int epoll_fd, wake_fd;
-  uint64_t timer_at_ns; /* when libcurl wants to be called; the thread's own */
+  uint64_t timer_at_ns;          /* when libcurl wants to be called; the thread's own */
   lki_http_list running;         /* the thread's own */
   CURL *idle[LKI_HTTP_IDLE_MAX]; /* likewise */
   size_t idle_count;
@@ -56,11 +64,10 @@ struct lki_http_io {
   bool marked; /* some item of it was cancelled */
 };
 
-/* For one who waits; kept, since the one who wakes it may still hold its lock when the wait is over. */
+/* One who waits, under the engine's lock. Kept for the next. */
 typedef struct lki_http_waiter {
   struct lki_http_waiter *next;
-  lake_env *env;
-  lki_mutex *lock;
+  lki_http *http;
   lki_cond *cond;
   bool done;
 } lki_http_waiter;
@@ -84,6 +91,10 @@ struct lki_http {
     bool closing;
     uint32_t threads_left;
     lki_http_waiter *waiters;
+    uint32_t direct_count; /* transfers on their callers' threads, or that will be */
+    CURL
+        *idle[LKI_HTTP_DIRECT_MAX]; /* their handles, each with its connections: the last used is used next */
+    size_t idle_count;
   } synced;
 };
 
@@ -118,6 +129,12 @@ static inline lki_http_item *lki_http_list_pop(lki_http_list *list) {
   return item;
 }
 
+/* ---- http.c ---- */
+
+/* Checks the call and makes the item ready to be queued. On failure call->error is set, and there is nothing
+ * to close. */
+lake_status lki_http_item_open(lki_http *http, lki_http_call *call, lki_http_item *item);
+
 /* ---- http_queue.c ---- */
 
 /* Puts the item into its host's queue, and on to a thread if there is room. False: no memory. */
@@ -132,7 +149,13 @@ void lki_http_charge(lki_http_transfer *transfer, uint64_t bytes);
 void lki_http_wake_locked(lki_http_io *io, lki_http_wakes *wakes);
 void lki_http_wake_threads(lki_http *http, lki_http_wakes wakes);
 
+/* ---- http_do.c ---- */
+
+void lki_http_do_close(lki_http *http); /* what waiting calls have left behind */
+
 /* ---- http_io.c ---- */
+
+void lki_http_count_connections(const lki_http_item *item);
 
 /* On failure lki_http_io_close() still has to be called. */
 bool lki_http_io_open(lki_http_io *io, lki_http *http);

@@ -16,12 +16,29 @@ static void count(atomic_uint_fast64_t *counter, uint64_t n) {
   atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* The call is over: from here on only done() knows it. What it was charged is given back afterwards. */
+/* One who waits gets the call back when nothing of it is needed here any more. */
+static void complete_waited(lki_http_item *item) {
+  lki_http *http = item->http;
+  lki_http_waiter *waiter = item->waiter;
+  lki_http_wakes wakes = 0;
+  lki_lock(http->env, http->synced.lock);
+  if (item->io != NULL) item->io->load--;
+  lki_http_release_locked(http, item, &wakes);
+  waiter->done = true;
+  lki_signal(http->env, waiter->cond);
+  lki_unlock(http->env, http->synced.lock);
+  lki_http_wake_threads(http, wakes);
+}
+
 static void complete(lki_http_item *item) {
   lki_http *http = item->http;
   lki_http_call *call = item->transfer.call;
   lki_http_transfer_close(&item->transfer);
   count(&http->call_count, 1);
+  if (item->waiter != NULL) {
+    complete_waited(item);
+    return;
+  }
   lki_lock(http->env, http->synced.lock);
   call->inner = NULL;                     /* a late cancel finds nothing */
   if (item->io != NULL) item->io->load--; /* now: the next call may be submitted before done() returns */
@@ -45,7 +62,7 @@ static void keep_easy(lki_http_io *io, CURL *easy, const lki_http_item *item) {
     curl_easy_cleanup(easy);
 }
 
-static void count_connections(const lki_http_item *item) {
+void lki_http_count_connections(const lki_http_item *item) {
   long connects = 0;
   if (item->transfer.easy == NULL) return;
   curl_easy_getinfo(item->transfer.easy, CURLINFO_NUM_CONNECTS, &connects);
@@ -62,7 +79,7 @@ static void leave(lki_http_io *io, lki_http_item *item) {
 
 static void end(lki_http_io *io, lki_http_item *item, CURLcode code) {
   CURL *easy = item->transfer.easy;
-  count_connections(item);
+  lki_http_count_connections(item);
   leave(io, item);
   lki_http_transfer_end(&item->transfer, code);
   keep_easy(io, easy, item);
@@ -71,13 +88,9 @@ static void end(lki_http_io *io, lki_http_item *item, CURLcode code) {
 
 static void stop(lki_http_io *io, lki_http_item *item, bool passed) {
   CURL *easy = item->transfer.easy;
-  count_connections(item);
+  lki_http_count_connections(item);
   leave(io, item);
-  lki_http_transfer_stop(
-      &item->transfer, LAKE_TIMEOUT,
-      passed ? "the deadline passed while it waited for its turn; raise the limit of requests in "
-               "flight, or the deadline"
-             : "the request was cancelled");
+  lki_http_transfer_stop(&item->transfer, LAKE_TIMEOUT, passed ? LKI_HTTP_LATE : "the request was cancelled");
   keep_easy(io, easy, item);
   complete(item);
 }

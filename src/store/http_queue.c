@@ -81,6 +81,11 @@ void lki_http_admit_locked(lki_http *http, lki_http_wakes *wakes) {
     host->in_flight++;
     http->synced.in_flight_count++;
     add_bytes_locked(http, item->transfer.charged_bytes);
+    item->admitted = true;
+    if (item->direct) {
+      lki_signal(http->env, item->waiter->cond);
+      continue;
+    }
     item->io = next_thread_locked(http);
     item->io->load++;
     lki_http_list_push(&item->io->inbox, item);
@@ -108,7 +113,7 @@ bool lki_http_enqueue_locked(lki_http *http, lki_http_item *item, lki_http_wakes
   item->transfer.call->inner = item;
   lki_http_list_push(&item->host->queue, item);
   lki_http_admit_locked(http, wakes);
-  if (item->io != NULL) return true;
+  if (item->admitted) return true;
   if (request->deadline.at_ns < http->synced.sweep_at_ns || http->synced.closing) {
     if (request->deadline.at_ns < http->synced.sweep_at_ns)
       http->synced.sweep_at_ns = request->deadline.at_ns;
@@ -138,7 +143,7 @@ void lki_http_sweep_locked(lki_http *http, lki_http_list *passed, lki_http_list 
 }
 
 void lki_http_release_locked(lki_http *http, lki_http_item *item, lki_http_wakes *wakes) {
-  if (item->io != NULL) {
+  if (item->admitted) {
     item->host->in_flight--;
     http->synced.in_flight_count--;
     http->synced.in_flight_bytes -= item->transfer.charged_bytes;

@@ -112,6 +112,13 @@ static void add_node(lki_http_transfer *t, size_t *count, char *line) {
   (*count)++;
 }
 
+/* With its terminator, which is where the next piece goes. The caller has counted. */
+static char *put_text(char *at, const char *text) {
+  size_t bytes = strlen(text);
+  memcpy(at, text, bytes + 1);
+  return at + bytes;
+}
+
 /* One block holds the list and its lines. */
 static lake_status make_headers(lki_http_transfer *t, lake_error *err) {
   const lki_http_request *request = &t->call->request;
@@ -123,15 +130,15 @@ static lake_status make_headers(lki_http_transfer *t, lake_error *err) {
   t->block = lki_alloc(t->env, bytes);
   if (t->block == NULL) return lki_fail(err, LAKE_NOMEM, "HTTP %s: out of memory", request->method);
   t->headers = t->block;
-  char *at = (char *)t->block + texts, *end = (char *)t->block + bytes;
+  char *at = (char *)t->block + texts;
   for (size_t i = 0; i < request->header_count; i++) {
     const lki_http_header *h = &request->headers[i];
     if (strcasecmp(h->name, "Content-Length") == 0) continue; /* libcurl knows it, and better */
-    /* "name;" is how libcurl is told to send an empty value; "name:" would remove the header. */
-    int n = h->value[0] != 0 ? snprintf(at, (size_t)(end - at), "%s: %s", h->name, h->value)
-                             : snprintf(at, (size_t)(end - at), "%s;", h->name);
     add_node(t, &count, at);
-    at += n + 1;
+    at = put_text(at, h->name);
+    /* "name;" is how libcurl is told to send an empty value; "name:" would remove the header. */
+    at = put_text(at, h->value[0] != 0 ? ": " : ";");
+    at = put_text(at, h->value) + 1;
   }
   for (size_t i = 0; i < UNWANTED_COUNT; i++) {
     if (caller_sets(request, unwanted[i])) continue;

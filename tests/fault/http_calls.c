@@ -146,6 +146,41 @@ static void test_deadlines(void **state) {
   free(late);
 }
 
+/* Who waits in lki_http_do() waits his turn like all others. */
+static void *do_one(void *arg) {
+  tracked *t = arg;
+  t->call.status = lki_http_do(t->f->http, &t->call.request, &t->call.reply, &t->call.error);
+  return NULL;
+}
+
+static void test_do_waits(void **state) {
+  fixture *f = *state;
+  open_http(f, &(lki_http_options){.per_host_max = 1});
+  tracked *running = tracked_new(f, "/hold/1", 0), *late = tracked_new(f, "/hold/2", 0);
+  tracked *next = tracked_new(f, "/hold/3", 0), *last = tracked_new(f, "/x", 0);
+  lki_http_submit(f->http, &running->call);
+  wait_held(f, 1);
+  late->call.request.deadline = lake_deadline_after_ms(f->env, 50);
+  do_one(late);
+  assert_status(late->call.status, LAKE_TIMEOUT, &late->call.error);
+  assert_false(late->call.reply.sent);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, do_one, next), 0);
+  open_gate(f);
+  pthread_join(thread, NULL);
+  assert_status(next->call.status, LAKE_OK, &next->call.error);
+  assert_over(running, LAKE_OK);
+  assert_string_equal(f->order, "13");
+  last->call.request.deadline = lake_deadline_after_ms(f->env, 0);
+  do_one(last);
+  assert_status(last->call.status, LAKE_TIMEOUT, &last->call.error);
+  assert_int_equal(f->held_max, 1);
+  free(running);
+  free(late);
+  free(next);
+  free(last);
+}
+
 /* A server that says nothing for long ends a try before the deadline does. */
 static void test_stall(void **state) {
   fixture *f = *state;
@@ -218,10 +253,20 @@ typedef struct worker {
   unsigned number, ok, cancelled, wrong;
 } worker;
 
+/* Half of them wait in lki_http_do(), which runs them on their own thread. */
 static void *work(void *arg) {
   worker *w = arg;
   for (unsigned i = 0; i < ROUNDS; i++) {
     tracked *t = tracked_new(w->f, "/x", 1 + i * 10);
+    if ((i + w->number) % 2 == 0) {
+      lake_status s = lki_http_do(w->f->http, &t->call.request, &t->call.reply, &t->call.error);
+      if (s == LAKE_OK && t->sink.bytes == 2 && memcmp(t->data, "ok", 2) == 0)
+        w->ok++;
+      else
+        w->wrong++;
+      free(t);
+      continue;
+    }
     t->call.request.fresh = i % 16 == 3;
     lki_http_submit(w->f->http, &t->call);
     if (i % 8 == w->number) lki_http_cancel(w->f->http, &t->call);
@@ -335,6 +380,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_larger_than_the_budget, setup, teardown),
       cmocka_unit_test_setup_teardown(test_hosts_apart, setup, teardown),
       cmocka_unit_test_setup_teardown(test_deadlines, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_do_waits, setup, teardown),
       cmocka_unit_test_setup_teardown(test_stall, setup, teardown),
       cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
       cmocka_unit_test_setup_teardown(test_close, setup, teardown),
