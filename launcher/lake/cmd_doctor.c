@@ -98,7 +98,7 @@ static lake_status say_all(doctor *d, lake_error *err) {
 /* ---- what the store does ---- */
 
 static void say_report(doctor *d, const lki_proof_report *report) {
-  static const char *const results[] = {"ok", "failed", "skipped"};
+  static const char *const results[] = {"ok", "failed", "skipped", "unknown", "warn"};
   lki_json *list = lki_json_add_array(d->json, "checks");
   for (uint32_t i = 0; i < report->check_count; i++) {
     const lki_proof_check *c = &report->checks[i];
@@ -151,6 +151,21 @@ static void remove_all_folders(lake_env *env, const char *url, const char *prefi
   (void)rmdir(path); /* stays while another check runs */
 }
 
+/* The table has the whole text already. */
+static void be_short(const doctor *d, const lki_proof_report *report, lake_error *err) {
+  for (uint32_t i = 0; i < report->check_count; i++) {
+    const lki_proof_check *c = &report->checks[i];
+    if (err->status == LAKE_UNSUPPORTED && c->result == LKI_PROOF_FAILED) {
+      lki_fail(err, err->status, "%.300s is no store for Lakestream: see \"%s\" above; use another store", d->url, c->name);
+      return;
+    }
+    if (err->status != LAKE_UNSUPPORTED && err->status != LAKE_CANCELED && c->result == LKI_PROOF_SKIPPED) {
+      lki_fail(err, err->status, "%.300s: the check \"%s\" could not be carried out: see above", d->url, c->name);
+      return;
+    }
+  }
+}
+
 static bool signalled(void *ctx) {
   return lki_cli_signal(ctx) != 0;
 }
@@ -169,6 +184,7 @@ static lake_status prove(doctor *d, lake_error *err) {
     options.ctx = d->cli;
     s = lki_store_prove(a, b, &options, &report, never, err);
     say_report(d, &report);
+    if (s != LAKE_OK && !d->cli->json) be_short(d, &report, err);
     remove_all_folders(d->cli->env, d->url, report.prefix);
   }
   lake_store_close(b);
@@ -195,6 +211,7 @@ static lake_status examine(doctor *d, lake_error *err) {
 static lake_status conclude(doctor *d, lake_status s, const lake_error *cause, lake_error *err) {
   const bool forced = s == LAKE_UNSUPPORTED && d->force;
   lki_json_add_string(d->json, "verdict", s == LAKE_OK ? "ok" : forced ? "forced" : s == LAKE_UNSUPPORTED ? "refused" : "unknown");
+  (void)fflush(stdout); /* in a pipe, too, the table comes before what is said of it */
   if (forced) lki_cli_warn(d->cli, "%s; forced: what is committed there may be lost", cause->text);
   if (s != LAKE_OK && !forced) {
     lki_cli_error_members(lki_json_add_object(d->json, "error"), s, cause);

@@ -125,7 +125,7 @@ static lake_status remove_some(lki_proof *p, lake_store *store, uint32_t batch, 
     lki_proof_key(p, l->kind, first + count, texts[count]);
     keys[count] = texts[count];
   }
-  if (atomic_load(&l->hopeless) || lki_store_remove_many(store, keys, count, lki_proof_until(p), NULL) != LAKE_OK) {
+  if (p->keeps_all || atomic_load(&l->hopeless) || lki_store_remove_many(store, keys, count, lki_proof_until(p), NULL) != LAKE_OK) {
     atomic_fetch_add(&l->count, count);
     atomic_store(&l->hopeless, true);
   }
@@ -161,7 +161,10 @@ static lake_status ask_bucket(lki_proof *p, lake_error *err) {
   if (!lki_proof_wanted(lki_store_url(p->stores[0]))) return LAKE_OK;
   const lake_status s = lki_store_check(p->stores[0], lki_proof_until(p), err);
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "no setting of the bucket is known to stand in the way");
-  return s;
+  if (s != LAKE_NOTFOUND) return s;
+  p->result = LKI_PROOF_UNKNOWN; /* the creates decide */
+  snprintf(p->said, sizeof p->said, "%.390s", err->text);
+  return LAKE_OK;
 }
 
 static const struct step {
@@ -179,9 +182,10 @@ static lake_status run_steps(lki_proof *p, lake_error *err) {
     if (p->options->stop != NULL && p->options->stop(p->options->ctx))
       return lki_fail(err, LAKE_CANCELED, "%s: the check was ended before it was through", lki_store_url(p->stores[0]));
     p->said[0] = 0;
+    p->result = LKI_PROOF_OK;
     const lake_status s = steps[i].run(p, &e);
     if (s == LAKE_OK) {
-      if (p->said[0] != 0) note_check(p, steps[i].name, LKI_PROOF_OK, p->said);
+      if (p->said[0] != 0) note_check(p, steps[i].name, p->result, p->said);
       continue;
     }
     if (s != LAKE_UNSUPPORTED) {
@@ -194,6 +198,7 @@ static lake_status run_steps(lki_proof *p, lake_error *err) {
     note_check(p, steps[i].name, LKI_PROOF_FAILED, e.text);
     if (verdict == LAKE_OK)
       verdict = lki_fail(err, LAKE_UNSUPPORTED, "%s is no store for Lakestream: %.300s; use another store (lake doctor tells more)", lki_store_url(p->stores[0]), e.text);
+    if (p->no_store) break;
   }
   return verdict;
 }

@@ -26,7 +26,14 @@ typedef struct lki_proof_options {
 extern const lki_proof_options lki_proof_full;  /* what `lake doctor` does */
 extern const lki_proof_options lki_proof_short; /* what a namespace asks for by itself: a second or two */
 
-typedef enum lki_proof_result { LKI_PROOF_OK, LKI_PROOF_FAILED, LKI_PROOF_SKIPPED } lki_proof_result;
+/* UNKNOWN: could not be seen, which is no failure. WARN: kept, but something else will not work. */
+typedef enum lki_proof_result {
+  LKI_PROOF_OK,
+  LKI_PROOF_FAILED,
+  LKI_PROOF_SKIPPED,
+  LKI_PROOF_UNKNOWN,
+  LKI_PROOF_WARN
+} lki_proof_result;
 
 typedef struct lki_proof_check {
   const char *name; /* "bucket", "create", "race", "read", "list", "remove", "speed" */
@@ -46,7 +53,7 @@ typedef struct lki_proof_report {
 
 /* Asks the store through both handles (they may be the same one; two connections prove more). report: filled also on
  * failure, as far as it came. UNSUPPORTED: the store answers but does not keep its promises; the text says which and
- * what to do. Any other failure says nothing about them: UNAVAILABLE, DENIED, TIMEOUT, NOMEM, CANCELED. Blocks. */
+ * what to do. What may not be removed again is written in small numbers only, and speed is not measured then. Any other failure says nothing about them: UNAVAILABLE, DENIED, TIMEOUT, NOMEM, CANCELED. Blocks. */
 lake_status lki_store_prove(lake_store *a, lake_store *b, const lki_proof_options *options, lki_proof_report *report,
                             lake_deadline deadline, lake_error *err);
 

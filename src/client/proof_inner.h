@@ -11,6 +11,7 @@
 #define LKI_PROOF_KEY_BYTES 64
 #define LKI_PROOF_BODY_BYTES 96
 #define LKI_PROOF_THREADS_MAX 64
+#define LKI_PROOF_FEW 8u /* objects of a kind that may not be removed again */
 
 /* The objects of each step are numbered, so that all can be removed again without a listing, which is what is on trial. */
 typedef enum lki_proof_kind { LKI_PROOF_ONCE, LKI_PROOF_RACE, LKI_PROOF_READ, LKI_PROOF_LIST, LKI_PROOF_PROBE, LKI_PROOF_BULK, LKI_PROOF_KINDS } lki_proof_kind;
@@ -24,6 +25,9 @@ typedef struct lki_proof {
   uint64_t request_ns;    /* longest wait for one request; 0: until the deadline */
   uint64_t nonce;
   uint32_t written[LKI_PROOF_KINDS]; /* numbers below it may be there */
+  bool keeps_all;         /* these credentials may not remove: write little */
+  bool no_store;          /* what a create said has nothing to do with what is there: nothing else is worth asking */
+  lki_proof_result result; /* of the step that runs, if it returns OK; OK on entry */
   char said[400];         /* what the step that runs has to say */
 } lki_proof;
 
@@ -31,6 +35,10 @@ typedef struct lki_proof {
 void lki_proof_name_run(lake_env *env, uint64_t nonce, char prefix[LKI_PROOF_RUN_BYTES]);
 /* Removes what earlier runs have left; best effort. */
 void lki_proof_sweep(lki_proof *p);
+/* How many objects of a kind are written: `wanted`, or few where they would stay. */
+static inline uint32_t lki_proof_count(const lki_proof *p, uint32_t wanted) {
+  return p->keeps_all && wanted > LKI_PROOF_FEW ? LKI_PROOF_FEW : wanted;
+}
 /* When the request that begins now has to be through. */
 lake_deadline lki_proof_until(const lki_proof *p);
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]);

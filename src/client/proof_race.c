@@ -40,6 +40,7 @@ lake_status lki_proof_create(lki_proof *p, lake_error *err) {
   lki_proof_key(p, LKI_PROOF_ONCE, 0, key);
   /* Whoever waits for a version asks for its name before it is there: that answer must not outlive the creation. */
   lake_status s = lki_proof_none(p, key, "an object is found under a name that was never used", err);
+  p->no_store = s == LAKE_UNSUPPORTED;
   if (s != LAKE_OK) return s;
   p->written[LKI_PROOF_ONCE] = 1;
   s = lki_proof_create_for_sure(p, p->stores[0], key, one, err);
@@ -48,6 +49,7 @@ lake_status lki_proof_create(lki_proof *p, lake_error *err) {
     if (s == LAKE_UNSUPPORTED) return lki_proof_refute(err, "it says that a new name is taken: the condition is turned round");
   }
   if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[0], key, one, err);
+  p->no_store = s == LAKE_UNSUPPORTED;
   if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s != LAKE_OK) return s;
   s = lki_proof_create_for_sure(p, p->stores[1], key, two, err);
@@ -57,6 +59,8 @@ lake_status lki_proof_create(lki_proof *p, lake_error *err) {
   s = lki_proof_read_back(p, p->stores[0], key, one, err);
   if (s == LAKE_OK) s = lki_proof_read_back(p, p->stores[1], key, one, err);
   if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "a name is created once; a second create is refused and changes nothing");
+  /* Asked of the first object, and not of a thousand; whether what is removed is gone is another step's. */
+  if (s == LAKE_OK) p->keeps_all = lki_store_remove(p->stores[0], key, lki_proof_until(p), NULL) == LAKE_DENIED;
   return s;
 }
 
@@ -191,7 +195,7 @@ static lake_status run_all(race *r, racer *racers, lake_error *err) {
 lake_status lki_proof_race(lki_proof *p, lake_error *err) {
   lake_env *env = p->env;
   racer racers[LKI_PROOF_THREADS_MAX];
-  race r = {.p = p, .key_count = p->options->key_count};
+  race r = {.p = p, .key_count = lki_proof_count(p, p->options->key_count)};
   lake_status s = LAKE_NOMEM;
   r.told = lki_new(env, (size_t)LKI_PROOF_THREADS_MAX * r.key_count);
   r.synced.lock = lki_mutex_open(env);

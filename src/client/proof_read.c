@@ -160,11 +160,12 @@ static lake_status put_one(lki_proof *p, lake_store *store, uint32_t i, void *ct
 }
 
 lake_status lki_proof_listing(lki_proof *p, lake_error *err) {
-  p->written[LKI_PROOF_LIST] = p->options->list_count;
-  lake_status s = lki_proof_each(p, p->options->list_count, 16, put_one, NULL, err);
+  const uint32_t count = lki_proof_count(p, p->options->list_count);
+  p->written[LKI_PROOF_LIST] = count;
+  lake_status s = lki_proof_each(p, count, 16, put_one, NULL, err);
   if (s == LAKE_OK) s = check_listing(p, p->stores[1], false, err);
   if (s == LAKE_OK) s = check_listing(p, p->stores[0], false, err);
-  if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "%" PRIu32 " objects are listed in order as soon as they are written", p->options->list_count);
+  if (s == LAKE_OK) snprintf(p->said, sizeof p->said, "%" PRIu32 " objects are listed in order as soon as they are written", count);
   return s;
 }
 
@@ -203,9 +204,11 @@ lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation
 
 lake_status lki_proof_removal(lki_proof *p, lake_error *err) {
   char key[LKI_PROOF_KEY_BYTES], text[LKI_PROOF_BODY_BYTES];
-  lake_status s = lki_proof_each(p, (third_count(p) + THIRDS_COUNT - 1) / THIRDS_COUNT, 16, remove_thirds, NULL, err);
+  lake_status s = p->keeps_all ? LAKE_DENIED : lki_proof_each(p, (third_count(p) + THIRDS_COUNT - 1) / THIRDS_COUNT, 16, remove_thirds, NULL, err);
   if (s == LAKE_DENIED) { /* a producer may be kept from it; whoever runs lake reclaim needs it */
-    snprintf(p->said, sizeof p->said, "these credentials may not remove objects: lake reclaim needs others");
+    p->result = LKI_PROOF_WARN;
+    p->keeps_all = true;
+    snprintf(p->said, sizeof p->said, "these credentials may not remove objects: lake reclaim needs others, and what this check wrote stays");
     return LAKE_OK;
   }
   lki_proof_key(p, LKI_PROOF_LIST, 0, key);

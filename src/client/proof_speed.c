@@ -93,6 +93,11 @@ static lake_status bulk(lki_proof *p, lake_error *err) {
 
 lake_status lki_proof_speed(lki_proof *p, lake_error *err) {
   if (p->options->probe_count == 0) return LAKE_OK;
+  if (p->keeps_all) {
+    p->result = LKI_PROOF_SKIPPED;
+    snprintf(p->said, sizeof p->said, "not measured: what it writes could not be removed");
+    return LAKE_OK;
+  }
   lake_status s = probe(p, p->options->probe_count < PROBE_COUNT_MAX ? p->options->probe_count : PROBE_COUNT_MAX, err);
   if (s == LAKE_OK && p->options->bulk_bytes > 0) s = bulk(p, err);
   if (s == LAKE_OK)

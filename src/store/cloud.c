@@ -274,6 +274,21 @@ void lki_request_bearer(lki_request *request, const char *token) {
   lki_wipe(text, bytes);
 }
 
+/* Many may use a bucket and not look at it: that says nothing about it, unlike a key or a secret that is wrong. */
+static lake_status not_seen(lki_cloud_store *store, const lki_ask *ask, const lki_http_reply *reply, lake_status s,
+                            lake_error *err) {
+  lki_fault fault;
+  memset(&fault, 0, sizeof fault);
+  ask->dialect->fault(store->env, reply, &fault);
+  if (s == LAKE_UNSUPPORTED)
+    return lki_fail(err, LAKE_NOTFOUND, "the store does not tell the bucket's versioning (HTTP %d%s%s)", reply->status,
+                    fault.code[0] ? " " : "", fault.code);
+  if (s != LAKE_DENIED || !lki_verdict_missing_right(reply, &fault)) return s;
+  return lki_fail(err, LAKE_NOTFOUND,
+                  "these credentials may not see the bucket's versioning (HTTP %d %s; grant %s)", reply->status, fault.code,
+                  ask->dialect == &lki_dialect_s3 ? "s3:GetBucketVersioning" : "storage.buckets.get");
+}
+
 lake_status lki_cloud_check(void *self, lake_deadline deadline, lake_error *err) {
   lki_cloud_store *store = self;
   lki_http_reply reply;
@@ -288,8 +303,8 @@ lake_status lki_cloud_check(void *self, lake_deadline deadline, lake_error *err)
   s = lki_cloud_exchange(store, &ask, &reply, err);
   if (s == LAKE_OK)
     s = ask.dialect->versioned(store->env, lki_buffer_view(&body), &versioning, err);
-  else if (s == LAKE_DENIED || s == LAKE_UNSUPPORTED)
-    s = LAKE_OK; /* many may use a bucket and not look at it */
+  else
+    s = not_seen(store, &ask, &reply, s, err);
   lki_buffer_free(&body);
   if (s == LAKE_OK && versioning == LKI_VERSIONING_ON)
     s = lki_fail(

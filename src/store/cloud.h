@@ -199,6 +199,8 @@ typedef struct lki_verdict {
  * says. */
 lki_verdict lki_verdict_of(const lki_ask *ask, const char *bucket, lake_status sent,
                            const lki_http_reply *reply, const lki_fault *fault, lake_error *err);
+/* Whether it says that who asks is known and may not do this: not a wrong key, secret, token or clock. */
+bool lki_verdict_missing_right(const lki_http_reply *reply, const lki_fault *fault);
 
 /* ---- the operations that need more than one request ---- */
 

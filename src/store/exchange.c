@@ -205,6 +205,10 @@ bool lki_try_again(lki_cloud_store *store, const lki_ask *ask, lki_try *t, lake_
     close_gate(store, reply->retry_after_ms);
   const lki_verdict verdict = lki_verdict_of(ask, store->settings.bucket, sent, reply, &fault, err);
   *out = verdict.status;
+  if (verdict.status == LAKE_DENIED && reply->status > 0 && t->credentials != NULL && t->credentials->anonymous)
+    lki_error_prefix(err, "without credentials");
+  else if (verdict.status == LAKE_DENIED && reply->status > 0 && t->credentials != NULL)
+    lki_error_prefix(err, "with credentials of %.100s", t->credentials->source);
   if (err != NULL) lki_credentials_blot(t->credentials, err->text);
   const bool again = verdict.mend != 0 && mend(store, t, verdict.mend, reply, &fault);
   drop(store, t);
@@ -215,15 +219,18 @@ lake_status lki_cloud_exchange(lki_cloud_store *store, const lki_ask *ask, lki_h
                                lake_error *err) {
   lki_try t;
   memset(&t, 0, sizeof t);
-  lake_error e = LAKE_ERROR_INIT;
+  lake_error e = LAKE_ERROR_INIT, before = LAKE_ERROR_INIT;
   lake_status s;
   bool again = true;
   while (again) {
     memset(reply, 0, sizeof *reply);
     s = lki_try_prepare(store, ask, &t, &e);
+    if (s == LAKE_DENIED && t.rejected != NULL && before.status == s) /* there are no others: why the store refuses these says more */
+      lki_fail(&e, s, "%.380s; its source gives the same ones again", before.text);
     if (s != LAKE_OK) break;
     s = lki_http_do(store->http, &t.http, reply, &e);
     again = lki_try_again(store, ask, &t, s, reply, &s, &e);
+    if (again) before = e;
   }
   lki_try_release(store, &t);
   if (s != LAKE_OK) lki_error_copy(err, &e);

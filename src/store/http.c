@@ -24,6 +24,7 @@ lake_status lki_http_item_open(lki_http *http, lki_http_call *call, lki_http_ite
   if (s == LAKE_OK) s = lki_http_transfer_open(&item->transfer, http->env, call, &call->error);
   item->http = http;
   item->transfer.charge = lki_http_charge;
+  item->transfer.ca_file = http->options.ca_file;
   return s;
 }
 

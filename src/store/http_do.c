@@ -59,7 +59,7 @@ static void run(lki_http *http, lki_http_item *item, CURL *easy, lki_http_waiter
   bool late = lki_deadline_passed(http->env, transfer->call->request.deadline);
   if (easy == NULL && !late) easy = lki_http_easy_open(&http->options, http->share);
   if (late) {
-    lki_http_transfer_stop(transfer, LAKE_TIMEOUT, LKI_HTTP_LATE);
+    lki_http_transfer_stop(transfer, LAKE_TIMEOUT, lki_http_late_text(item));
   } else if (easy != NULL && lki_http_transfer_begin(transfer, easy)) {
     CURLcode code = curl_easy_perform(easy);
     lki_http_count_connections(item);

@@ -15,6 +15,8 @@
 #define LKI_HTTP_DIRECT_MAX                                                                                  \
   64 /* transfers on their callers' threads: libcurl opens three descriptors for each */
 
+#define LKI_HTTP_UNASKED                                                                                     \
+  "the deadline had passed before this could be asked: the server has not answered in time; check the endpoint, or raise the deadline"
 #define LKI_HTTP_LATE                                                                                        \
   "the deadline passed while it waited for its turn; raise the limit of requests in flight, or the deadline"
 
@@ -29,6 +31,7 @@ typedef struct lki_http_item {
   struct lki_http_item *prev, *next; /* in a queue, an inbox, or among the running */
   uint64_t order;
   bool admitted;
+  bool kept_waiting; /* there was no room for it when it came */
   bool cancelled;
   struct lki_http_waiter *waiter; /* of lki_http_do(), whose stack the item is on; NULL: it was submitted */
   bool direct;                    /* and whose thread runs the transfer */
@@ -127,6 +130,11 @@ static inline lki_http_item *lki_http_list_pop(lki_http_list *list) {
   lki_http_item *item = list->first;
   if (item != NULL) lki_http_list_remove(list, item);
   return item;
+}
+
+/* Why the deadline of one that did not even begin has passed: only want of room speaks of the limits. */
+static inline const char *lki_http_late_text(const lki_http_item *item) {
+  return item->kept_waiting ? LKI_HTTP_LATE : LKI_HTTP_UNASKED;
 }
 
 /* ---- http.c ---- */

@@ -90,7 +90,7 @@ static void stop(lki_http_io *io, lki_http_item *item, bool passed) {
   CURL *easy = item->transfer.easy;
   lki_http_count_connections(item);
   leave(io, item);
-  lki_http_transfer_stop(&item->transfer, LAKE_TIMEOUT, passed ? LKI_HTTP_LATE : "the request was cancelled");
+  lki_http_transfer_stop(&item->transfer, LAKE_TIMEOUT, passed ? lki_http_late_text(item) : "the request was cancelled");
   keep_easy(io, easy, item);
   complete(item);
 }

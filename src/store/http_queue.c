@@ -114,6 +114,7 @@ bool lki_http_enqueue_locked(lki_http *http, lki_http_item *item, lki_http_wakes
   lki_http_list_push(&item->host->queue, item);
   lki_http_admit_locked(http, wakes);
   if (item->admitted) return true;
+  item->kept_waiting = true;
   if (request->deadline.at_ns < http->synced.sweep_at_ns || http->synced.closing) {
     if (request->deadline.at_ns < http->synced.sweep_at_ns)
       http->synced.sweep_at_ns = request->deadline.at_ns;

@@ -483,14 +483,28 @@ static lake_status status_of(const lki_http_transfer *t, CURLcode code) {
   }
 }
 
-static const char *advice(lake_status status) {
+/* The two sides do not mean the same protocol. Servers end a connection for other reasons as well, hence the question. */
+static bool speaks_http(const lki_http_transfer *t, CURLcode code) {
+  return code == CURLE_SSL_CONNECT_ERROR && strstr(t->curl_text, "wrong version number") != NULL;
+}
+static bool wants_https(const lki_http_transfer *t, CURLcode code) {
+  return strncmp(t->call->request.url, "http:", 5) == 0 &&
+         (code == CURLE_GOT_NOTHING || code == CURLE_UNSUPPORTED_PROTOCOL);
+}
+
+#define ADVICE_BYTES 320
+static const char *advice(const lki_http_transfer *t, lake_status status, CURLcode code, char text[ADVICE_BYTES]) {
+  if (speaks_http(t, code)) return "; the server speaks plain http here: write http:// in the endpoint";
+  if (wants_https(t, code)) return "; try again, or check the endpoint: does the server want https?";
   switch (status) {
   case LAKE_DENIED:
-    return "; check the host name, its certificate, TLS 1.2 or newer, and the CA file";
+    snprintf(text, ADVICE_BYTES, "; check the host name, its certificate, TLS 1.2 or newer, and the CA file (%.160s)",
+             t->ca_file != NULL ? t->ca_file : "the system's; ca_file= in the URL names another");
+    return text;
   case LAKE_INVALID:
     return "; correct the configuration";
   case LAKE_TIMEOUT:
-    return "; the deadline passed";
+    return "; the server has not answered in time: the deadline passed";
   case LAKE_NOMEM:
     return "";
   default:
@@ -531,7 +545,7 @@ static void conclude(lki_http_transfer *t, lake_status status) {
 }
 
 void lki_http_transfer_end(lki_http_transfer *t, CURLcode code) {
-  char text[SHOWN_BYTES];
+  char text[SHOWN_BYTES], what_to_do[ADVICE_BYTES];
   if (code == CURLE_OK) check_whole(t);
   lake_status status = t->refused;
   if (status != LAKE_OK) {
@@ -540,7 +554,8 @@ void lki_http_transfer_end(lki_http_transfer *t, CURLcode code) {
     status = status_of(t, code);
     const char *what = t->curl_text[0] != 0 ? t->curl_text : curl_easy_strerror(code);
     if (status != LAKE_OK)
-      lki_fail(&t->call->error, status, "%s: %.180s%s", shown(t, text), what, advice(status));
+      lki_fail(&t->call->error, status, "%s: %.180s%s", shown(t, text), what,
+               advice(t, status, code, what_to_do));
   }
   conclude(t, status);
 }

@@ -15,6 +15,7 @@ typedef struct lki_http_transfer {
   lki_http_head head;
   struct curl_slist *headers; /* the call's, in libcurl's form; NULL-terminated, in `block` */
   void *block;
+  const char *ca_file;    /* for people: NULL: the system's */
   CURL *easy;             /* while it runs */
   uint64_t charged_bytes; /* of the budget */
   void (*charge)(struct lki_http_transfer *transfer,

@@ -297,6 +297,10 @@ lake_status lki_store_check(lake_store *store, lake_deadline deadline, lake_erro
   do {
     s = note(store, &store->get_count, store->ops->check(store->self, deadline, &e), &e);
   } while (lki_retry_again(&retry, s));
+  if (s == LAKE_NOTFOUND) { /* a remark, not a failure of something */
+    lki_error_copy(err, &e);
+    return s;
+  }
   return s == LAKE_OK ? LAKE_OK : failed(store, "check", "", &e, err);
 }
 

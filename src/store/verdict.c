@@ -3,7 +3,9 @@
  * a server answers before it looks at the object is a plain no. Pure. */
 #include "base/error.h"
 #include "store/cloud.h"
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_write(lki_verb verb) {
   return verb == LKI_VERB_PUT || verb == LKI_VERB_CREATE || verb == LKI_VERB_REMOVE || verb == LKI_VERB_REMOVE_MANY ||
@@ -60,6 +62,83 @@ static lki_verdict say(const lki_ask *ask, lake_status status, unsigned mend, co
            named ? " (request " : "", reply->request_id, named ? ")" : "");
   return give(status, mend);
 }
+
+/* ---- what to do about a refusal ---- */
+
+/* The signature is wrong: the secret is, since both sides compute it alike. */
+static const char *const secret_codes[] = {"SignatureDoesNotMatch", "AuthenticationFailed", "AuthorizationFailure",
+                                           "InvalidSecurity", NULL};
+
+/* What a request does, in words, and what has to be granted for it, in the words of each service. */
+typedef struct grant {
+  const char *act, *s3, *gcs, *azure;
+} grant;
+
+static grant right_of(lki_verb verb) {
+  static const grant reads = {"read objects", "s3:GetObject, and s3:ListBucket, without which what is missing is denied too",
+                                  "storage.objects.get", "Storage Blob Data Reader"};
+  static const grant writes = {"write objects", "s3:PutObject", "storage.objects.create and storage.objects.delete",
+                                   "Storage Blob Data Contributor"};
+  static const grant lists = {"list objects", "s3:ListBucket", "storage.objects.list", "Storage Blob Data Reader"};
+  static const grant removes = {"delete objects", "s3:DeleteObject", "storage.objects.delete",
+                                    "Storage Blob Data Contributor"};
+  static const grant looks = {"see the bucket's versioning", "s3:GetBucketVersioning", "storage.buckets.get",
+                                  "Storage Blob Data Reader"};
+  static const grant aborts = {"give up uploads", "s3:AbortMultipartUpload", "storage.multipartUploads.abort",
+                                   "Storage Blob Data Contributor"};
+  static const grant uploads = {"list uploads", "s3:ListBucketMultipartUploads", "storage.multipartUploads.list",
+                                    "Storage Blob Data Reader"};
+  switch (verb) {
+  case LKI_VERB_GET:
+  case LKI_VERB_HEAD: return reads;
+  case LKI_VERB_LIST: return lists;
+  case LKI_VERB_REMOVE:
+  case LKI_VERB_REMOVE_MANY: return removes;
+  case LKI_VERB_VERSIONING: return looks;
+  case LKI_VERB_UPLOAD_ABORT: return aborts;
+  case LKI_VERB_UPLOAD_LIST: return uploads;
+  case LKI_VERB_PUT:
+  case LKI_VERB_CREATE:
+  case LKI_VERB_UPLOAD_BEGIN:
+  case LKI_VERB_UPLOAD_PART:
+  case LKI_VERB_UPLOAD_COMPLETE: break;
+  }
+  return writes;
+}
+
+bool lki_verdict_missing_right(const lki_http_reply *reply, const lki_fault *fault) {
+  static const char *const codes[] = {"AccessDenied", "forbidden", "AuthorizationPermissionMismatch", NULL};
+  return reply->status == 403 && is_one_of(fault->code, codes);
+}
+
+/* In front of what the server says, which may be long. The server's message on a wrong signature says only that it is. */
+static lki_verdict denied(const lki_ask *ask, unsigned mend, const lki_http_reply *reply, const lki_fault *fault,
+                          lake_error *err) {
+  const bool azure = ask->dialect == &lki_dialect_azure;
+  char why[240];
+  lki_fault brief = *fault;
+  if (lki_verdict_missing_right(reply, fault)) {
+    const grant right = right_of(ask->verb);
+    snprintf(why, sizeof why, "access denied: these credentials may not %s here; grant %s%s", right.act,
+             azure ? "the role " : "",
+             azure ? right.azure : ask->dialect == &lki_dialect_s3 ? right.s3 : right.gcs);
+  } else if (is_one_of(fault->code, secret_codes)) {
+    brief.message[0] = 0;
+    snprintf(why, sizeof why, "access denied: the secret does not belong to this %s; correct it",
+             azure ? "account, or the SAS does not allow this or has expired" : "key id");
+  } else if (strcmp(fault->code, "InvalidAccessKeyId") == 0) {
+    snprintf(why, sizeof why, "access denied: the store does not know this key id; correct it, or the endpoint");
+  } else if (is_one_of(fault->code, skew_codes)) {
+    snprintf(why, sizeof why, "access denied: the clocks differ; set this machine's");
+  } else if (is_one_of(fault->code, expired_codes)) {
+    snprintf(why, sizeof why, "access denied: the credentials have expired, or are no good; get new ones");
+  } else {
+    snprintf(why, sizeof why, "access denied");
+  }
+  return say(ask, LAKE_DENIED, mend, why, reply, &brief, err);
+}
+
+/* ---- what a reply means ---- */
 
 /* No whole reply came, or not the one that was asked for. */
 static lki_verdict unanswered(const lki_ask *ask, lake_status sent, const lki_http_reply *reply,
@@ -125,8 +204,40 @@ static lki_verdict conflict(const lki_ask *ask, const lki_http_reply *reply, con
   return say(ask, is_write(ask->verb) ? LAKE_UNCERTAIN : LAKE_UNAVAILABLE, 0, "undecided", reply, fault, err);
 }
 
+static bool begins(const char *text, const char *with) {
+  return strncasecmp(text, with, strlen(with)) == 0;
+}
+
+/* A page of a web server, which has no objects to miss. A HEAD has no body to tell by, and is never the first that is
+ * asked of a store. */
+static bool is_foreign(const lki_http_reply *reply, const lki_fault *fault) {
+  const char *text = reply->text + strspn(reply->text, " \t\r\n");
+  if (fault->code[0] != 0 || reply->text_bytes == 0) return false;
+  return begins(text, "<!doctype html") || begins(text, "<html") || begins(text, "404 ");
+}
+
+static const char *service_of(const lki_ask *ask) {
+  if (ask->dialect == &lki_dialect_azure) return "Azure Blob";
+  return ask->dialect == &lki_dialect_s3 ? "S3" : "GCS";
+}
+
+/* What web servers say, on their own page and in their own words, to who speaks http at a port for https. */
+static bool wants_https(const lki_http_reply *reply) {
+  static const char *const words[] = {"HTTP request was sent to HTTPS port", "HTTP request to an HTTPS server",
+                                      "plain HTTP to an SSL-enabled server port", NULL};
+  if (reply->status != 400 || reply->text_bytes == 0) return false;
+  for (const char *const *w = words; *w != NULL; w++)
+    if (strstr(reply->text, *w) != NULL) return true;
+  return false;
+}
+
 static lki_verdict missing(const lki_ask *ask, const char *bucket, const lki_http_reply *reply,
                            const lki_fault *fault, lake_error *err) {
+  if (is_foreign(reply, fault)) {
+    lki_fail(err, LAKE_INVALID,
+             "this does not look like %s: a web page answers (HTTP 404), no store; is the endpoint right?", service_of(ask));
+    return give(LAKE_INVALID, 0);
+  }
   if (ask->verb == LKI_VERB_CREATE && strcmp(fault->code, "NoSuchKey") == 0) /* a delete came between */
     return say(ask, LAKE_UNCERTAIN, 0, "undecided", reply, fault, err);
   if (ask->verb == LKI_VERB_REMOVE_MANY && !is_one_of(fault->code, no_bucket_codes))
@@ -134,8 +245,8 @@ static lki_verdict missing(const lki_ask *ask, const char *bucket, const lki_htt
   const bool whole = ask->name[0] == 0 || ask->verb == LKI_VERB_PUT || ask->verb == LKI_VERB_CREATE ||
                      ask->verb == LKI_VERB_UPLOAD_BEGIN || is_one_of(fault->code, no_bucket_codes);
   if (whole) {
-    lki_fail(err, LAKE_INVALID, "there is no %s \"%.80s\" (HTTP 404 %s); create it, or correct the URL",
-             ask->dialect->place, bucket, fault->code);
+    lki_fail(err, LAKE_INVALID, "there is no %s \"%.80s\" (HTTP 404%s%s); create it, or correct the URL",
+             ask->dialect->place, bucket, fault->code[0] ? " " : "", fault->code);
     return give(LAKE_INVALID, 0);
   }
   if (ask->verb == LKI_VERB_REMOVE || ask->verb == LKI_VERB_UPLOAD_ABORT) return give(LAKE_OK, 0);
@@ -166,7 +277,9 @@ static lki_verdict refused(const lki_ask *ask, const lki_http_reply *reply, cons
   if (is_one_of(fault->code, no_bucket_codes)) return say(ask, LAKE_INVALID, mend, "", reply, fault, err);
   if (status == 401 || status == 403 || is_one_of(fault->code, expired_codes) ||
       is_one_of(fault->code, skew_codes))
-    return say(ask, LAKE_DENIED, mend, "access denied", reply, fault, err);
+    return denied(ask, mend, reply, fault, err);
+  if (wants_https(reply))
+    return say(ask, LAKE_INVALID, 0, "the server wants https here; write https:// in the endpoint", reply, fault, err);
   /* Who does not know it says 405, or, as Google does, 400 InvalidArgument; who wants it otherwise, a 400 of many names.
    * Removing one by one is right in each case. */
   if (ask->verb == LKI_VERB_REMOVE_MANY && (mend & LKI_MEND_REGION) == 0)

@@ -46,7 +46,11 @@ fails 2 "the URL of a store" lake doctor
 fails 2 "too many words" lake doctor a b
 fails_json 9 UNSUPPORTED unsupported lake doctor s4://bucket --json
 fails_json 2 INVALID usage lake doctor "s3://" --json
-fails 3 "cannot be made there" lake doctor file:/proc/foo
+# The table has the whole text, the last line only says where to look; with JSON, which has no table, it has all.
+fails 3 "lake doctor: file:/proc/foo: the check \"create\" could not be carried out: see above" lake doctor file:/proc/foo
+is "$(grep -c "cannot be made there" out.log)" 1 "the cause, in the table"
+fails_json 3 NOTFOUND notfound lake doctor file:/proc/foo --json
+grep -q "could not be carried out: .*cannot be made there" err.log || die "no cause with --json"
 
 # The first signal ends the check, which cleans up; the program then ends by that signal.
 lake doctor file:stopped >stopped.log 2>&1 &

@@ -1,4 +1,4 @@
-/* What the cloud stores make of each of the fault server's 26 faults, on every dialect: the right bytes, or a status
+/* What the cloud stores make of each of the fault server's 27 faults, on every dialect: the right bytes, or a status
  * that says truly what is known; never wrong bytes, never "created" that is not, never "taken" where it is open. What
  * the commit protocol makes of these statuses is in cloud_commits.c. */
 #include "support/clouds.h"
@@ -383,6 +383,22 @@ static void expired_token(lab *l) {
   expect_body(l); /* they were not thrown away for it */
 }
 
+/* Nothing is done, nothing is tried again, and it is said what has to be granted. */
+static void deny(lab *l) {
+  static const char *const reads[] = {"may not read objects here; grant", "may not write objects here; grant"};
+  lake_error err = LAKE_ERROR_INIT;
+  assert_ok(put(l, "k", BODY, &err), &err);
+  rule(l, "deny-403 op=get");
+  assert_status(get(l, "k", lki_range_whole(), BODY, &err), LAKE_DENIED, &err);
+  if (l->cloud->kind != CLOUD_GCS_TOKEN) assert_non_null(strstr(err.text, reads[0]));
+  rule(l, "deny-403 op=create");
+  assert_status(create(l, "new", BODY, &err), LAKE_DENIED, &err);
+  if (l->cloud->kind != CLOUD_GCS_TOKEN) assert_non_null(strstr(err.text, reads[1]));
+  assert_non_null(strstr(err.text, "access denied: "));
+  fired(l, "deny-403", 2);
+  expect_body(l);
+}
+
 /* ---- stores that must not be used: found out by lki_store_prove, in cloud_commits.c; here what they do ---- */
 
 static void ignore_condition(lab *l) {
@@ -415,10 +431,10 @@ static const struct {
     {"error-200", error_200}, {"short-body", short_body}, {"close-delimited", close_delimited},
     {"extra-bytes", extra_bytes}, {"range-ignored", range_ignored}, {"range-wrong", range_wrong}, {"bit-flip", bit_flip},
     {"stale-manifest", stale_manifest}, {"stale-list", stale_list}, {"reset", reset_inside}, {"drip", drip},
-    {"stall", stall}, {"skew", skew}, {"expired-token", expired_token}, {"ignore-condition", ignore_condition},
+    {"stall", stall}, {"skew", skew}, {"expired-token", expired_token}, {"deny-403", deny}, {"ignore-condition", ignore_condition},
     {"invert-condition", invert_condition},
 };
-_Static_assert(sizeof CASES / sizeof *CASES == 26, "one case a fault");
+_Static_assert(sizeof CASES / sizeof *CASES == 27, "one case a fault");
 
 static void on_cloud(cloud_kind kind) {
   lab l = {.cloud = cloud_start(kind)};

@@ -1,4 +1,4 @@
-/* The fault server itself: each of its 26 faults fires on each dialect where it makes sense and does what it says, seen
+/* The fault server itself: each of its 27 faults fires on each dialect where it makes sense and does what it says, seen
  * over plain sockets. What the library makes of them is in cloud_faults.c. */
 #include "support/faultd.h"
 #include <errno.h>
@@ -347,6 +347,12 @@ static void expired_token(lab *l) {
   assert_int_equal(get(l, "k"), 404);
 }
 
+static void deny(lab *l) {
+  expect_error(l, ask(l, "GET", "k", NULL, NULL), 403,
+               by_dialect(l, "AccessDenied", "AccessDenied", "required", "AuthorizationPermissionMismatch"));
+  assert_int_equal(get(l, "k"), 404);
+}
+
 static void ignore_condition(lab *l) {
   assert_int_equal(create(l, "k", BODY), l->written);
   assert_int_equal(create(l, "k", "second"), l->written); /* both in the rule */
@@ -396,6 +402,7 @@ static const struct {
     {"stall", "op=get", stall, 1},
     {"skew", "", skew, 1},
     {"expired-token", "", expired_token, 1},
+    {"deny-403", "", deny, 1},
     {"ignore-condition", "count=2", ignore_condition, 2},
     {"invert-condition", "count=2", invert_condition, 2},
 };
@@ -430,7 +437,7 @@ static void every_fault_has_a_case(void **state) {
     assert_true(found);
     at = end + 1;
   }
-  assert_int_equal(count, 26);
+  assert_int_equal(count, 27);
   faultd_answer_free(&a);
   (void)state;
 }

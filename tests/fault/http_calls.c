@@ -131,7 +131,7 @@ static void test_deadlines(void **state) {
   lki_http_submit(f->http, &waiting->call);
   assert_over(waiting, LAKE_TIMEOUT);
   assert_false(waiting->call.reply.sent);
-  assert_non_null(strstr(waiting->call.error.text, "waited for its turn"));
+  assert_non_null(strstr(waiting->call.error.text, "waited for its turn; raise the limit of requests in flight"));
   assert_int_equal(patient->done_count, 0);
   assert_over(running, LAKE_TIMEOUT);
   assert_true(running->call.reply.sent);
@@ -143,6 +143,26 @@ static void test_deadlines(void **state) {
   free(running);
   free(waiting);
   free(patient);
+  free(late);
+}
+
+/* There was room: the limits are not what is wrong. Submitted, and waited for. */
+static void test_passed(void **state) {
+  fixture *f = *state;
+  open_http(f, &(lki_http_options){0});
+  tracked *late = tracked_new(f, "/x", 0);
+  lki_http_reply reply;
+  lake_error err = LAKE_ERROR_INIT;
+  late->call.request.deadline = lake_deadline_after_ms(f->env, 0);
+  lki_http_submit(f->http, &late->call);
+  assert_over(late, LAKE_TIMEOUT);
+  assert_int_equal(lki_http_do(f->http, &late->call.request, &reply, &err), LAKE_TIMEOUT);
+  const char *const texts[] = {late->call.error.text, err.text};
+  for (size_t i = 0; i < 2; i++) {
+    assert_non_null(strstr(texts[i], "the server has not answered in time"));
+    assert_non_null(strstr(texts[i], late->url));
+    assert_null(strstr(texts[i], "limit of requests"));
+  }
   free(late);
 }
 
@@ -380,6 +400,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_larger_than_the_budget, setup, teardown),
       cmocka_unit_test_setup_teardown(test_hosts_apart, setup, teardown),
       cmocka_unit_test_setup_teardown(test_deadlines, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_passed, setup, teardown),
       cmocka_unit_test_setup_teardown(test_do_waits, setup, teardown),
       cmocka_unit_test_setup_teardown(test_stall, setup, teardown),
       cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),

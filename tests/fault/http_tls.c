@@ -146,6 +146,8 @@ static void test_bad(void **state) {
   assert_refused(f, f->ca_file, "localhost", f->expired, LAKE_DENIED, "certificate has expired");
   assert_refused(f, f->ca_file, "localhost", f->stranger, LAKE_DENIED, "self-signed certificate");
   assert_refused(f, f->ca_file, "localhost", f->old, LAKE_DENIED, "protocol");
+  assert_refused(f, f->ca_file, "localhost", f->stranger, LAKE_DENIED, f->ca_file); /* what was held against it */
+  assert_refused(f, NULL, "localhost", f->good, LAKE_DENIED, "the CA file (the system's; ca_file= in the URL names another)");
   assert_refused(f, NULL, "localhost", f->good, LAKE_DENIED, "certificate"); /* our CA is not the system's */
   assert_refused(f, f->ca_file, "localhost", f->cut, LAKE_UNAVAILABLE, "try again");
   assert_refused(f, "/nowhere/ca.pem", "localhost", f->good, LAKE_INVALID, "/nowhere/ca.pem");

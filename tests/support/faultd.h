@@ -19,7 +19,7 @@ typedef struct faultd {
 faultd *faultd_start(const char *dialect, ...) __attribute__((sentinel));
 void faultd_stop(faultd *f);
 
-/* Adds rules, one a line: <fault> [op=...] [key=<substring>] [count=N|all] [skip=N] [arg=...]; the 26 faults and what
+/* Adds rules, one a line: <fault> [op=...] [key=<substring>] [count=N|all] [skip=N] [arg=...]; the 27 faults and what
  * they do without op and count are in faultd/faults.c and faultd/README. */
 void faultd_rule(faultd *f, const char *rules);
 uint64_t faultd_fired(faultd *f, const char *fault); /* how often */

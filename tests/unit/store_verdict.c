@@ -236,6 +236,81 @@ static void test_text(void **state) {
   assert_string_equal(err.text, "HTTP 503 SlowDown: Please reduce your request rate. (request tx0001)");
 }
 
+/* What to do, by what the server says, and what was asked. */
+static void test_advice(void **state) {
+  (void)state;
+  static const struct {
+    const lki_dialect *dialect;
+    lki_verb verb;
+    const char *code, *want;
+  } cases[] = {
+      {S3, LKI_VERB_GET, "SignatureDoesNotMatch", "access denied: the secret does not belong to this key id; correct it: HTTP 403 SignatureDoesNotMatch (request r)"},
+      {AZ, LKI_VERB_GET, "AuthenticationFailed", "access denied: the secret does not belong to this account, or "},
+      {AZ, LKI_VERB_GET, "AuthorizationFailure", "access denied: the secret does not belong to this account, or "},
+      {S3, LKI_VERB_GET, "InvalidAccessKeyId", "access denied: the store does not know this key id; "},
+      {S3, LKI_VERB_GET, "RequestTimeTooSkewed", "access denied: the clocks differ; set this machine's: HTTP 403 "},
+      {S3, LKI_VERB_GET, "AccessDenied", "access denied: these credentials may not read objects here; grant s3:GetObject, and s3:ListBucket, without which what is missing is denied too: HTTP 403 AccessDenied: said (request r)"},
+      {S3, LKI_VERB_CREATE, "AccessDenied", "may not write objects here; grant s3:PutObject: HTTP"},
+      {S3, LKI_VERB_LIST, "AccessDenied", "may not list objects here; grant s3:ListBucket: HTTP"},
+      {S3, LKI_VERB_REMOVE, "AccessDenied", "may not delete objects here; grant s3:DeleteObject: HTTP"},
+      {S3, LKI_VERB_VERSIONING, "AccessDenied", "grant s3:GetBucketVersioning: HTTP"},
+      {GJ, LKI_VERB_CREATE, "forbidden", "may not write objects here; grant storage.objects.create and "},
+      {AZ, LKI_VERB_PUT, "AuthorizationPermissionMismatch", "grant the role Storage Blob Data Contributor: HTTP"},
+      {S3, LKI_VERB_GET, "", "access denied: HTTP 403: said"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const lki_ask ask = ask_of(cases[i].dialect, cases[i].verb);
+    lki_http_reply reply = {.status = 403, .sent = true, .request_id = "r"};
+    lki_fault fault = {.message = "said"};
+    lake_error err = LAKE_ERROR_INIT;
+    strncpy(fault.code, cases[i].code, sizeof fault.code - 1);
+    assert_int_equal(lki_verdict_of(&ask, "b", LAKE_OK, &reply, &fault, &err).status, LAKE_DENIED);
+    if (strstr(err.text, cases[i].want) == NULL) fail_msg("row %zu: %s", i, err.text);
+    const bool right = strcmp(fault.code, "AccessDenied") == 0 || strcmp(fault.code, "forbidden") == 0 ||
+                       strcmp(fault.code, "AuthorizationPermissionMismatch") == 0;
+    assert_int_equal(lki_verdict_missing_right(&reply, &fault), right);
+  }
+}
+
+/* What answers is no store. A store's own 404, with its document or with no body, is what it was. */
+static void test_foreign(void **state) {
+  (void)state;
+  static const struct {
+    lki_verb verb;
+    int status;
+    const char *code, *text;
+    lake_status want;
+    const char *said;
+  } cases[] = {
+      {LKI_VERB_GET, 404, "", "<!DOCTYPE HTML PUBLIC \"-//W3C\"><html>", LAKE_INVALID, "does not look like S3: "},
+      {LKI_VERB_GET, 404, "", "\r\n<HTML><body>", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_GET, 404, "", "404 page not found\n", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_CREATE, 404, "", "<html>", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_REMOVE, 404, "", "<html>", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_REMOVE_MANY, 404, "", "<html>", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_LIST, 404, "", "<html>", LAKE_INVALID, "is the endpoint right?"},
+      {LKI_VERB_GET, 404, "NoSuchKey", "<Error><Code>NoSuchKey</Code></Error>", LAKE_NOTFOUND, "no such object"},
+      {LKI_VERB_GET, 404, "", "", LAKE_NOTFOUND, "no such object"},
+      {LKI_VERB_GET, 404, "", "Not Found", LAKE_NOTFOUND, "no such object"},
+      {LKI_VERB_REMOVE, 404, "", "", LAKE_OK, ""},
+      {LKI_VERB_CREATE, 404, "", "", LAKE_INVALID, "there is no bucket \"bucket\" (HTTP 404); create it"},
+      {LKI_VERB_GET, 400, "", "<html>The plain HTTP request was sent to HTTPS port", LAKE_INVALID, "the server wants https here"},
+      {LKI_VERB_GET, 400, "", "Client sent an HTTP request to an HTTPS server.\n", LAKE_INVALID, "the server wants https here"},
+      {LKI_VERB_GET, 400, "", "<html>no", LAKE_INVALID, "the store does not accept the request"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const lki_ask ask = ask_of(S3, cases[i].verb);
+    lki_http_reply reply = {.status = cases[i].status, .sent = true, .text_bytes = strlen(cases[i].text)};
+    lki_fault fault = {0};
+    lake_error err = LAKE_ERROR_INIT;
+    strncpy(reply.text, cases[i].text, sizeof reply.text - 1);
+    strncpy(fault.code, cases[i].code, sizeof fault.code - 1);
+    const lki_verdict v = lki_verdict_of(&ask, "bucket", LAKE_OK, &reply, &fault, &err);
+    if (v.status != cases[i].want || strstr(err.text, cases[i].said) == NULL)
+      fail_msg("row %zu: %s: %s", i, lake_status_name(v.status), err.text);
+  }
+}
+
 /* ---- another region ---- */
 
 static void moves(const char *origin, const char *from, const char *to, const char *want) {
@@ -260,7 +335,8 @@ static void test_regions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),
-                                     cmocka_unit_test(test_shorter), cmocka_unit_test(test_text),
+                                     cmocka_unit_test(test_shorter), cmocka_unit_test(test_advice), cmocka_unit_test(test_foreign),
+                                      cmocka_unit_test(test_text),
                                      cmocka_unit_test(test_regions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

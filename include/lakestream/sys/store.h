@@ -91,7 +91,8 @@ typedef struct lake_store_ops {
                               lake_error *err);
 
   /* Look for settings of the store that spoil this contract, such as versioned names. UNSUPPORTED: there are some, and
-   * what to do. What may not be asked counts as right. */
+   * what to do. NOTFOUND: these credentials may not look, or the store does not tell; `err` says what to grant. That is no
+   * failure: it says nothing about the store. */
   lake_status (*check)(void *self, lake_deadline deadline, lake_error *err);
 
   /* Delete `count` objects, 1 to LAKE_REMOVE_MANY_MAX, in any order and not as one: whatever happens, some may be gone

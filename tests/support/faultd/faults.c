@@ -44,6 +44,7 @@ static const struct {
     [FAULT_STALL] = {"stall", ALL_OPS, NEED_NOTHING},
     [FAULT_SKEW] = {"skew", ALL_OPS, NEED_NOTHING},
     [FAULT_EXPIRED_TOKEN] = {"expired-token", ALL_OPS, NEED_NOTHING},
+    [FAULT_DENY] = {"deny-403", ALL_OPS, NEED_NOTHING},
     [FAULT_IGNORE_CONDITION] = {"ignore-condition", CREATE_OPS, NEED_NOTHING},
     [FAULT_INVERT_CONDITION] = {"invert-condition", CREATE_OPS, NEED_NOTHING},
 };

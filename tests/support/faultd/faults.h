@@ -1,4 +1,4 @@
-/* The 26 faults and the rules that say when they happen. Any thread may call any function.
+/* The 27 faults and the rules that say when they happen. Any thread may call any function.
  *
  *   drop-request            the connection ends, nothing was done
  *   drop-reply              done, then the connection ends without a reply
@@ -26,6 +26,7 @@
  *   stall                   no answer, the connection stays
  *   skew                    the clock is arg seconds (960) fast: in Date, and for signed requests, which get a 403
  *   expired-token           the dialect's refusal of a token that has expired
+ *   deny-403                the dialect's refusal of who is known and may not do this
  *   ignore-condition        what should only create overwrites
  *   invert-condition        what should only create only overwrites
  */
@@ -39,7 +40,7 @@ typedef enum fault {
   FAULT_THROTTLE, FAULT_UNDECIDED, FAULT_TAKEN_409, FAULT_TAKEN_304, FAULT_ERROR_200, FAULT_SHORT_BODY,
   FAULT_CLOSE_DELIMITED, FAULT_EXTRA_BYTES, FAULT_RANGE_IGNORED, FAULT_RANGE_WRONG, FAULT_BIT_FLIP,
   FAULT_STALE_MANIFEST, FAULT_STALE_LIST, FAULT_RESET, FAULT_DRIP, FAULT_STALL, FAULT_SKEW, FAULT_EXPIRED_TOKEN,
-  FAULT_IGNORE_CONDITION, FAULT_INVERT_CONDITION, FAULT_COUNT, FAULT_NONE = FAULT_COUNT
+  FAULT_DENY, FAULT_IGNORE_CONDITION, FAULT_INVERT_CONDITION, FAULT_COUNT, FAULT_NONE = FAULT_COUNT
 } fault;
 
 /* What must be there for a fault to have an effect: a rule waits until it is. */

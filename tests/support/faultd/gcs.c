@@ -43,6 +43,7 @@ const dialect dialect_gcs = {
         [REFUSE_SKEWED] = {403, "RequestTimeTooSkewed", "The difference between the request time and the server's time is too large."},
         [REFUSE_EXPIRED] = {401, "AuthenticationRequired", "Authentication required: the access token has expired."},
         [REFUSE_ANONYMOUS] = {403, "AccessDenied", "Anonymous caller does not have access to this bucket."},
+        [REFUSE_PERMISSION] = {403, "AccessDenied", "Access Denied"},
         [REFUSE_STRANGER] = {403, "InvalidSecurity", "The provided security credentials are not valid."},
         [REFUSE_SIGNATURE] = {403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."},
         [REFUSE_BODY_HASH] = {400, "InvalidArgument", "The body is not the one whose hash was signed."},

@@ -221,6 +221,7 @@ const dialect dialect_s3 = {
         [REFUSE_SKEWED] = {403, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large."},
         [REFUSE_EXPIRED] = {400, "ExpiredToken", "The provided token has expired."},
         [REFUSE_ANONYMOUS] = {403, "AccessDenied", "Access Denied"},
+        [REFUSE_PERMISSION] = {403, "AccessDenied", "Access Denied"},
         [REFUSE_STRANGER] = {403, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records."},
         [REFUSE_SIGNATURE] = {403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you "
                                                             "provided. Check your key and signing method."},

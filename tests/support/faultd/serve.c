@@ -84,6 +84,7 @@ static refusal refusal_of(fault which) {
   case FAULT_THROTTLE: return REFUSE_THROTTLED;
   case FAULT_UNDECIDED: return REFUSE_UNDECIDED;
   case FAULT_EXPIRED_TOKEN: return REFUSE_EXPIRED;
+  case FAULT_DENY: return REFUSE_PERMISSION;
   case FAULT_ERROR_200: return REFUSE_BROKEN;
   case FAULT_LATE_PUT: return REFUSE_BROKEN;
   default: return REFUSE_LIMIT;
