@@ -39,8 +39,7 @@ typedef struct lake_reclaim_report {
  *  and old manifest versions. It may be ended at any point and run again, by any number of processes at once. Whoever
  *  reads without a pin, below the lowest one, finds its steps reclaimed.
  *  @param options NULL: trim up to the lowest pin; without a pin no committed step is deleted.
- *  @param report filled, also on failure: what was done until then, but for the batch of up to 1,000 objects that
- *  failed. May be NULL.
+ *  @param report filled, also on failure: what was done for certain until then. May be NULL.
  *  Ownership: none passes. Blocks: until all is deleted or the deadline; calling again goes on. Threads: any.
  *  MPI: local; one rank is enough.
  *  Errors: CORRUPT (a pin cannot be read: nothing is deleted while it stands; or a segment is damaged), INVALID,

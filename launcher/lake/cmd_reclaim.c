@@ -17,7 +17,9 @@ enum { DRY_RUN = 1, BEFORE };
 static const struct option options_table[] = {
     {"dry-run", no_argument, NULL, DRY_RUN}, {"before", required_argument, NULL, BEFORE}, LKI_CLI_OPTIONS};
 
-static uint64_t deleted_count(const lake_reclaim_report *r) { return r->tgb_count + r->segment_count + r->manifest_count + r->upload_count; }
+static uint64_t deleted_count(const lake_reclaim_report *r) {
+  return r->tgb_count + r->segment_count + r->announcement_count + r->manifest_count + r->upload_count;
+}
 
 static void add(lake_reclaim_report *sum, const lake_reclaim_report *r) {
   lake_reclaim_report last = *r; /* what is seen is the last call's; what was deleted adds up */

@@ -65,7 +65,7 @@ lake_status lki_line_remove_decided(lake_namespace *ns, const lki_manifest *mani
   while (s == LAKE_OK && !page->last) { /* each page goes on behind the one before */
     s = lki_page_read(page, ns->store, LKI_NAME_LINE_PREFIX, is_decided, (void *)manifest, deadline, err);
     /* Each of them is void by itself, so that any that a crash leaves is so for the next one too. */
-    if (s == LAKE_OK) s = lki_store_remove_many(ns->store, page->keys, page->count, deadline, err);
+    if (s == LAKE_OK) s = lki_store_remove_many(ns->store, page->keys, page->count, NULL, deadline, err);
   }
   lki_page_free(page);
   lki_free(ns->env, page);

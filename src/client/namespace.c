@@ -1,6 +1,7 @@
 /* Creating and opening a namespace, sealing it. The handle is immutable after opening; its log has a lock of its own. */
 #include "client/namespace.h"
 #include "base/env.h"
+#include "client/proof.h"
 #include "client/trust.h"
 #include "format/names.h"
 #include "store/checked.h"
@@ -76,6 +77,19 @@ static lake_status read_owner(lake_store *store, lki_id id, lake_deadline deadli
   return s;
 }
 
+/* Whether a namespace may be created on a service: read first, since creating alone, on one that takes no heed of
+ * conditions (it may have been proven before its settings were changed), would overwrite what is there. */
+static lake_status check_vacant(lake_store *store, lki_id id, lake_deadline deadline, lake_error *err) {
+  lake_error e = LAKE_ERROR_INIT;
+  lake_status s = lki_proof_wanted(lki_store_url(store)) ? read_owner(store, id, deadline, &e) : LAKE_NOTFOUND;
+  if (s == LAKE_NOTFOUND) return LAKE_OK;
+  if (s == LAKE_CORRUPT)
+    lki_error_prefix(&e, "%s cannot hold a namespace, since something else is at %s; check the URL and the endpoint",
+                     lki_store_url(store), LKI_NAME_NAMESPACE);
+  lki_error_copy(err, &e);
+  return s;
+}
+
 /* Creates lakestream.json. A reply that could be about an earlier try of ours is resolved by its uuid; while there is
  * nothing at the name the put may still be on its way, so the same bytes are sent again until somebody owns it. */
 static lake_status put_schema(lake_store *store, lki_id id, lake_bytes bytes, lake_deadline deadline, lake_error *err) {
@@ -115,6 +129,7 @@ static lake_status create_on(lake_store *store, bool owns_store, const lake_name
   lki_id id;
   lki_random(env, &id, sizeof id);
   lake_status s = lki_schema_new(env, options, id, &schema, err);
+  if (s == LAKE_OK) s = check_vacant(store, id, deadline, err);
   if (s == LAKE_OK) s = lki_trust_new(store, owns_store, schema, deadline, err);
   if (s == LAKE_OK) s = lki_namespace_encode(schema, &bytes, err);
   if (s == LAKE_OK && out != NULL) {

@@ -34,8 +34,8 @@ static bool take_key(void *ctx, const char *key, uint64_t object_bytes) {
       r->no_memory = true;
       return false;
     }
+    page->object_bytes[page->count] = object_bytes;
     page->keys[page->count++] = text;
-    page->object_bytes += object_bytes;
   }
   memcpy(page->after, key, bytes + 1);
   return true;
@@ -49,7 +49,6 @@ lake_status lki_page_read(lki_page *page, lake_store *store, const char *prefix,
   lki_arena_free(&page->arena);
   lki_arena_init(&page->arena, env);
   page->count = 0;
-  page->object_bytes = 0;
   reading r = {page, fn, ctx, false, false};
   lake_status s = lki_store_list(store, prefix, after[0] != 0 ? after : NULL, take_key, &r, deadline, err);
   if (s == LAKE_OK && r.no_memory) s = lki_fail(err, LAKE_NOMEM, "out of memory while listing %s", prefix);

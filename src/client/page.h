@@ -20,7 +20,7 @@ typedef struct lki_page {
   lki_arena arena; /* of the keys */
   uint32_t count;
   const char *keys[LKI_PAGE_KEY_COUNT]; /* ascending */
-  uint64_t object_bytes;                /* of all their objects */
+  uint64_t object_bytes[LKI_PAGE_KEY_COUNT]; /* of each one's object */
   bool last;                       /* no page follows */
   char after[LKI_KEY_BYTES_MAX + 1]; /* where the next page begins; "": at the first key */
 } lki_page;

@@ -125,7 +125,7 @@ static lake_status remove_some(lki_proof *p, lake_store *store, uint32_t batch, 
     lki_proof_key(p, l->kind, first + count, texts[count]);
     keys[count] = texts[count];
   }
-  if (atomic_load(&l->hopeless) || lki_store_remove_many(store, keys, count, lki_proof_until(p), NULL) != LAKE_OK) {
+  if (atomic_load(&l->hopeless) || lki_store_remove_many(store, keys, count, NULL, lki_proof_until(p), NULL) != LAKE_OK) {
     atomic_fetch_add(&l->count, count);
     atomic_store(&l->hopeless, true);
   }

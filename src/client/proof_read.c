@@ -185,7 +185,7 @@ static lake_status remove_thirds(lki_proof *p, lake_store *store, uint32_t batch
     keys[count] = texts[count];
   }
   lake_status s = batch == 0 && count > 0 ? lki_store_remove(store, keys[0], lki_proof_until(p), err) : LAKE_OK;
-  return s == LAKE_OK ? lki_store_remove_many(store, keys, count, lki_proof_until(p), err) : s;
+  return s == LAKE_OK ? lki_store_remove_many(store, keys, count, NULL, lki_proof_until(p), err) : s;
 }
 
 lake_status lki_proof_none(lki_proof *p, const char *key, const char *refutation, lake_error *err) {

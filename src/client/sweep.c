@@ -86,6 +86,21 @@ static lake_status raise_over(const lki_sweep *sweep, const char *key, uint64_t 
   return s;
 }
 
+/* Deletes the page's objects. What went is told also when not all did: who calls again with the next deadline has to see
+ * that this call got on. */
+static lake_status sweep_page(const lki_sweep *sweep, const lki_page *page, tally deleted, lake_error *err) {
+  bool gone[LKI_PAGE_KEY_COUNT];
+  lake_status s = LAKE_OK;
+  if (!sweep->dry_run)
+    s = lki_store_remove_many(sweep->ns->store, page->keys, page->count, gone, sweep->deadline, err);
+  for (uint32_t i = 0; i < page->count; i++) {
+    if (!sweep->dry_run && !gone[i]) continue;
+    ++*deleted.count;
+    *deleted.bytes += page->object_bytes[i];
+  }
+  return s;
+}
+
 static lake_status sweep_prefix(const lki_sweep *sweep, const char *prefix, lki_page_fn *judge, tally deleted,
                                 lake_error *err) {
   lki_page *page = lki_new(sweep->ns->env, sizeof *page);
@@ -97,12 +112,7 @@ static lake_status sweep_prefix(const lki_sweep *sweep, const char *prefix, lki_
     s = lki_page_read(page, sweep->ns->store, prefix, judge, (void *)sweep, sweep->deadline, err);
     for (uint32_t i = 0; s == LAKE_OK && i < page->count && !sweep->dry_run && !LKI_PLANTED(RECLAIM_BEFORE_MARK); i++)
       s = raise_over(sweep, page->keys[i], &raised, err);
-    if (s == LAKE_OK && !sweep->dry_run)
-      s = lki_store_remove_many(sweep->ns->store, page->keys, page->count, sweep->deadline, err);
-    if (s == LAKE_OK) {
-      *deleted.count += page->count;
-      *deleted.bytes += page->object_bytes;
-    }
+    if (s == LAKE_OK) s = sweep_page(sweep, page, deleted, err);
   }
   lki_page_free(page);
   lki_free(sweep->ns->env, page);

@@ -4,7 +4,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "client/proof.h"
-#include "format/names.h"
 #include <stdatomic.h>
 #include <string.h>
 
@@ -28,12 +27,9 @@ static void warn(lake_store *store, const lake_error *err) {
 
 lake_status lki_trust_new(lake_store *store, bool reopen, lki_schema *schema, lake_deadline deadline, lake_error *err) {
   const bool forced = schema->store_mark == LKI_STORE_FORCED;
-  lake_object_info info;
   lake_error e = LAKE_ERROR_INIT;
   schema->store_mark = LKI_STORE_UNPROVEN;
   if (!lki_proof_wanted(lki_store_url(store))) return LAKE_OK;
-  /* There is one already: the put that follows will say so, without the trouble. */
-  if (lki_store_head(store, LKI_NAME_NAMESPACE, &info, deadline, NULL) == LAKE_OK) return LAKE_OK;
   const lake_status s = prove(store, reopen, deadline, &e);
   if (s == LAKE_OK) schema->store_mark = LKI_STORE_PROVEN;
   if (s == LAKE_OK) return s;

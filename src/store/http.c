@@ -146,6 +146,7 @@ lake_status lki_http_open(lake_env *env, const lki_http_options *options, lki_ht
   if (http == NULL) return lki_fail(err, LAKE_NOMEM, "HTTP: out of memory");
   http->env = env;
   set_options(&http->options, options);
+  http->direct_max = lki_http_do_count_max();
   http->synced.sweep_at_ns = LKI_NEVER;
   http->synced.lock = lki_mutex_open(env);
   if (http->options.ca_file != NULL) {

@@ -9,6 +9,17 @@
 #include "base/error.h"
 #include "store/http_inner.h"
 #include <string.h>
+#include <sys/resource.h>
+
+/* Handles hold descriptors also while nobody uses them. A process that may open few keeps most for its connections and
+ * its files: 96 of 1024 at most are theirs, and the other calls go over the I/O threads. */
+#define LIMIT_PART 32u
+
+uint32_t lki_http_do_count_max(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur / LIMIT_PART < LKI_HTTP_DIRECT_MAX ? (uint32_t)(limit.rlim_cur / LIMIT_PART) : LKI_HTTP_DIRECT_MAX;
+}
 
 /* ---- waiters ---- */
 
@@ -70,7 +81,7 @@ static void run(lki_http *http, lki_http_item *item, CURL *easy, lki_http_waiter
   atomic_fetch_add_explicit(&http->call_count, 1, memory_order_relaxed);
   lki_lock(http->env, http->synced.lock);
   http->synced.direct_count--;
-  bool kept = easy != NULL && transfer->send_count <= 1 && http->synced.idle_count < LKI_HTTP_DIRECT_MAX;
+  bool kept = easy != NULL && transfer->send_count <= 1 && http->synced.idle_count < http->direct_max;
   if (kept) http->synced.idle[http->synced.idle_count++] = easy;
   keep_waiter_locked(http, waiter);
   lki_http_release_locked(http, item, &wakes);
@@ -91,7 +102,7 @@ static lake_status wait_and_run(lki_http *http, lki_http_item *item, bool direct
   lki_http_waiter *waiter = take_waiter_locked(http);
   if (waiter != NULL) {
     item->waiter = waiter;
-    item->direct = direct && http->synced.direct_count < LKI_HTTP_DIRECT_MAX;
+    item->direct = direct && http->synced.direct_count < http->direct_max;
     queued = lki_http_enqueue_locked(http, item, &wakes);
   }
   if (queued) {

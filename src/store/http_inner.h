@@ -80,6 +80,7 @@ struct lki_http {
   lki_mutex *share_locks[CURL_LOCK_DATA_LAST];
   lki_http_io *threads;
   uint32_t thread_count;
+  uint32_t direct_max; /* transfers on their callers' threads at once, and handles kept for them */
   atomic_uint_fast64_t call_count, connection_count, reused_count;
   struct {
     lki_mutex *lock;
@@ -151,6 +152,7 @@ void lki_http_wake_threads(lki_http *http, lki_http_wakes wakes);
 
 /* ---- http_do.c ---- */
 
+uint32_t lki_http_do_count_max(void); /* transfers on their callers' threads: LKI_HTTP_DIRECT_MAX, or fewer */
 void lki_http_do_close(lki_http *http); /* what waiting calls have left behind */
 
 /* ---- http_io.c ---- */

@@ -305,13 +305,33 @@ lake_status lki_store_check(lake_store *store, lake_deadline deadline, lake_erro
 typedef struct batch {
   size_t count;
   const char *keys[LAKE_REMOVE_MANY_MAX]; /* those that may still be there */
+  size_t places[LAKE_REMOVE_MANY_MAX];    /* each one's among those that the caller has given */
   bool gone[LAKE_REMOVE_MANY_MAX];
+  bool *told; /* the caller's, of all; NULL: it does not ask */
 } batch;
+
+static void batch_begin(batch *b, const char *const *keys, size_t first, size_t count) {
+  b->count = count;
+  for (size_t i = 0; i < count; i++) {
+    b->keys[i] = keys[first + i];
+    b->places[i] = first + i;
+  }
+}
+
+static void tell_gone(const batch *b, size_t i) {
+  if (b->told != NULL) b->told[b->places[i]] = true;
+}
 
 static void batch_drop_gone(batch *b) {
   size_t kept = 0;
-  for (size_t i = 0; i < b->count; i++)
-    if (!b->gone[i]) b->keys[kept++] = b->keys[i];
+  for (size_t i = 0; i < b->count; i++) {
+    if (b->gone[i]) {
+      tell_gone(b, i);
+      continue;
+    }
+    b->places[kept] = b->places[i];
+    b->keys[kept++] = b->keys[i];
+  }
   b->count = kept;
 }
 
@@ -320,11 +340,21 @@ static lake_status batch_try(lake_store *store, batch *b, lake_deadline deadline
   const size_t before = b->count;
   memset(b->gone, 0, sizeof b->gone);
   const lake_status s = store->ops->remove_many(store->self, b->keys, b->count, b->gone, deadline, e);
-  if (s == LAKE_OK) b->count = 0;
-  else batch_drop_gone(b);
+  if (s == LAKE_OK) memset(b->gone, 1, sizeof b->gone);
+  batch_drop_gone(b);
   if (b->count == 0) return note(store, &store->remove_count, LAKE_OK, e);
   if (s != LAKE_UNSUPPORTED) return note(store, &store->remove_count, s, e);
   if (b->count < before) add(&store->remove_count, 1);
+  return s;
+}
+
+/* By one's own, in the order of the keys. */
+static lake_status remove_each(lake_store *store, batch *b, lake_deadline deadline, lake_error *err) {
+  lake_status s = LAKE_OK;
+  for (size_t i = 0; i < b->count && s == LAKE_OK; i++) {
+    s = lki_store_remove(store, b->keys[i], deadline, err);
+    if (s == LAKE_OK) tell_gone(b, i);
+  }
   return s;
 }
 
@@ -337,26 +367,22 @@ static lake_status remove_batch(lake_store *store, batch *b, lake_deadline deadl
     s = batch_try(store, b, deadline, &e);
   } while (lki_retry_again(&retry, s));
   if (s != LAKE_UNSUPPORTED) return s == LAKE_OK ? s : failed(store, "remove many", "", &e, err);
-  s = LAKE_OK;
-  for (size_t i = 0; i < b->count && s == LAKE_OK; i++) s = lki_store_remove(store, b->keys[i], deadline, err);
-  return s;
+  return remove_each(store, b, deadline, err);
 }
 
-lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, lake_deadline deadline,
-                                  lake_error *err) {
+lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, bool *gone,
+                                  lake_deadline deadline, lake_error *err) {
   lake_status s = LAKE_OK;
+  if (gone != NULL) memset(gone, 0, count * sizeof *gone);
   for (size_t i = 0; i < count; i++)
     if (!lki_key_valid(keys[i])) return bad_key(store, "remove many", keys[i], err);
-  if (!HAS(store->ops, remove_many)) {
-    for (size_t i = 0; i < count && s == LAKE_OK; i++) s = lki_store_remove(store, keys[i], deadline, err);
-    return s;
-  }
   batch *b = count > 0 ? lki_new(store->env, sizeof *b) : NULL;
   if (count > 0 && b == NULL) return lki_fail(err, LAKE_NOMEM, "remove many %s: out of memory", store->url);
+  if (b != NULL) b->told = gone;
+  const bool together = HAS(store->ops, remove_many);
   for (size_t at = 0; at < count && s == LAKE_OK; at += LAKE_REMOVE_MANY_MAX) {
-    b->count = count - at < LAKE_REMOVE_MANY_MAX ? count - at : LAKE_REMOVE_MANY_MAX;
-    memcpy(b->keys, keys + at, b->count * sizeof *keys);
-    s = remove_batch(store, b, deadline, err);
+    batch_begin(b, keys, at, count - at < LAKE_REMOVE_MANY_MAX ? count - at : LAKE_REMOVE_MANY_MAX);
+    s = together ? remove_batch(store, b, deadline, err) : remove_each(store, b, deadline, err);
   }
   lki_free(store->env, b);
   return s;

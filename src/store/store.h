@@ -25,9 +25,10 @@ lake_status lki_store_list(lake_store *store, const char *prefix, const char *st
 lake_status lki_store_remove(lake_store *store, const char *key, lake_deadline deadline, lake_error *err);
 /* Deletes any number of objects, none too; no order is kept among them. INVALID, before anything is deleted: one of the
  * keys is none. On another failure some may be gone; the same keys may be given again. By remove, in the order of the
- * keys, where the table has no remove_many. */
-lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, lake_deadline deadline,
-                                  lake_error *err);
+ * keys, where the table has no remove_many. gone (may be NULL) says of each key, on failure too, whether it was deleted
+ * for sure. */
+lake_status lki_store_remove_many(lake_store *store, const char *const *keys, size_t count, bool *gone,
+                                  lake_deadline deadline, lake_error *err);
 
 /* The members that a table may lack: then no uploads, and OK. Tried again as the others, but for
  * list_uploads. */

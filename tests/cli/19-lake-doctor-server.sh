@@ -38,6 +38,16 @@ lies() { # URL: what every dialect's init does with servers that lie, and with a
   no_secret
   ok lake inspect "$1" lakestream.json
   fails 4 "already holds namespace" lake init "$1"
+  # Nor is it overwritten where conditions have come to count for nothing since.
+  local before
+  before=$(lake inspect "$1" lakestream.json)
+  echo "ignore-condition count=all" | curl -sS --data-binary @- "$url/_faults"
+  fails 4 "already holds namespace" lake init "$1"
+  fails 4 "already holds namespace" lake init --force "$1"
+  is "$(lake inspect "$1" lakestream.json)" "$before" "lakestream.json"
+  echo "bit-flip op=get count=all" | curl -sS --data-binary @- "$url/_faults"
+  fails 6 "something else is at lakestream.json; check the URL and the endpoint" lake init "$1"
+  curl -sS -d rules "$url/_reset" >/dev/null
   ok lake verify "$1"
 }
 

@@ -11,7 +11,7 @@ static void put(fixture *f, const char *key) {
 }
 
 static lake_status remove_many(fixture *f, const char *const *keys, size_t count) {
-  return lki_store_remove_many(f->store, keys, count, test_deadline(f->env), &err);
+  return lki_store_remove_many(f->store, keys, count, NULL, test_deadline(f->env), &err);
 }
 
 static bool there(fixture *f, const char *key) {
@@ -38,7 +38,7 @@ static void test_none(void **state) {
   put(f, "stays");
   assert_ok(remove_many(f, NULL, 0), &err);
   assert_ok(remove_many(f, absent, 3), &err);
-  assert_int_equal(lki_store_remove_many(f->store, absent, 3, test_deadline(f->env), NULL), LAKE_OK);
+  assert_int_equal(lki_store_remove_many(f->store, absent, 3, NULL, test_deadline(f->env), NULL), LAKE_OK);
   assert_int_equal(count_below(f, ""), 1);
 }
 

@@ -19,7 +19,7 @@ static bool there(const char *key) {
 }
 
 static lake_status remove_until(const char *const *keys, size_t count, lake_deadline deadline) {
-  return cloud_said(lki_store_remove_many(c.store, keys, count, deadline, &err), &err);
+  return cloud_said(lki_store_remove_many(c.store, keys, count, NULL, deadline, &err), &err);
 }
 
 static lake_status remove_all(const char *const *keys, size_t count) {
@@ -233,12 +233,12 @@ static void test_no_memory(void **state) {
     lake_store *store = cloud_open_another(env, "");
     assert_ok(lki_store_remove(store, "warm", test_deadline(env), &err), &err); /* the day's key, a connection */
     scarce_fail_at(&memory, at);
-    const lake_status s = lki_store_remove_many(store, keys, COUNT, test_deadline(env), &err);
+    const lake_status s = lki_store_remove_many(store, keys, COUNT, NULL, test_deadline(env), &err);
     reached = scarce_failed(&memory);
     if (s != LAKE_OK) {
       assert_true(s == LAKE_NOMEM || s == LAKE_UNAVAILABLE || s == LAKE_UNCERTAIN);
       failed++;
-      assert_ok(lki_store_remove_many(store, keys, COUNT, test_deadline(env), &err), &err);
+      assert_ok(lki_store_remove_many(store, keys, COUNT, NULL, test_deadline(env), &err), &err);
     }
     expect_left("out of memory", "");
     lake_store_close(store);

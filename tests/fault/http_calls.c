@@ -4,6 +4,7 @@
 #include "support/scarce.h"
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -305,6 +306,56 @@ static void test_many_threads(void **state) {
   assert_true(stats.in_flight_bytes_peak <= 3000);
 }
 
+#define CALLERS 60
+
+typedef struct caller {
+  fixture *f;
+  pthread_t thread;
+  lake_status status;
+  lake_error err;
+} caller;
+
+static unsigned over_count; /* of callers, under the fixture's lock */
+
+static void *call_and_hold(void *arg) {
+  caller *c = arg;
+  tracked *t = tracked_new(c->f, "/hold", 64);
+  c->status = lki_http_do(c->f->http, &t->call.request, &t->call.reply, &c->err);
+  pthread_mutex_lock(&c->f->lock);
+  over_count++;
+  pthread_cond_broadcast(&c->f->changed);
+  pthread_mutex_unlock(&c->f->lock);
+  free(t);
+  return NULL;
+}
+
+/* A process that may open few descriptors still has them for its connections: here two for each, since the server is in
+ * it, too. */
+static void test_few_descriptors(void **state) {
+  fixture *f = *state;
+  struct rlimit before, few;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  few = before;
+  few.rlim_cur = 200;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+  open_http(f, NULL);
+  caller callers[CALLERS];
+  over_count = 0;
+  for (unsigned i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){.f = f};
+    assert_int_equal(pthread_create(&callers[i].thread, NULL, call_and_hold, &callers[i]), 0);
+  }
+  pthread_mutex_lock(&f->lock);
+  while (f->held + over_count < CALLERS) pthread_cond_wait(&f->changed, &f->lock);
+  f->open_gate = true;
+  pthread_cond_broadcast(&f->changed);
+  pthread_mutex_unlock(&f->lock);
+  for (unsigned i = 0; i < CALLERS; i++) pthread_join(callers[i].thread, NULL);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  for (unsigned i = 0; i < CALLERS; i++) assert_status(callers[i].status, LAKE_OK, &callers[i].err);
+  assert_int_equal(f->held_max, CALLERS);
+}
+
 /* ---- forks and memory ---- */
 
 static void test_fork(void **state) {
@@ -385,6 +436,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
       cmocka_unit_test_setup_teardown(test_close, setup, teardown),
       cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_few_descriptors, setup, teardown),
       cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
       cmocka_unit_test_setup_teardown(test_short_memory, setup, teardown),
   };

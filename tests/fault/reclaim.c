@@ -122,7 +122,13 @@ static void disturb_everywhere(disturbance kind) {
     world w;
     world_open(&w, test_env());
     meddler m = {&w, kind, at, 0};
-    lake_status s = reclaim_through(&m, NULL);
+    lake_reclaim_report report = {0};
+    const tgb_totals before = tgb_count_objects(w.ns, "data/");
+    lake_status s = reclaim_through(&m, &report);
+    /* Also of a page of which some went, so that whoever calls again sees that it got on. */
+    const tgb_totals after = tgb_count_objects(w.ns, "data/");
+    assert_int_equal(report.tgb_count, before.count - after.count);
+    assert_int_equal(report.tgb_bytes, before.bytes - after.bytes);
     if (kind == LOSE) assert_ok(s, &err);
     if (s != LAKE_OK) {
       failed++;

@@ -122,6 +122,7 @@ static const lake_store_ops r_ops = {
 static lake_status remove_k(lake_env *env, remover *r, uint32_t table_bytes, size_t count, lake_error *err) {
   static char text[MANY][24];
   static const char *keys[MANY];
+  static bool gone[MANY];
   lake_store_ops ops = r_ops;
   lake_store *store = NULL;
   ops.size = table_bytes;
@@ -131,7 +132,8 @@ static lake_status remove_k(lake_env *env, remover *r, uint32_t table_bytes, siz
   }
   memset(&clock_state, 0, sizeof clock_state);
   assert_ok(lake_store_wrap(env, &ops, r, "table:", &store, err), err);
-  const lake_status s = lki_store_remove_many(store, keys, count, (lake_deadline){UINT64_MAX}, err);
+  const lake_status s = lki_store_remove_many(store, keys, count, gone, (lake_deadline){UINT64_MAX}, err);
+  for (size_t i = 0; i < count; i++) assert_int_equal(gone[i], r->removed[i] > 0); /* on failure, too */
   lake_store_stats stats;
   lake_store_stats_get(store, &stats);
   const bool refused = r->say == LAKE_UNSUPPORTED; /* no failure of the store; a request only if it did something */
@@ -219,7 +221,7 @@ static void test_no_memory(void **state) {
   assert_ok(lake_store_wrap(env, &r_ops, &r, "table:", &store, &err), &err);
   alloc = clock_ops.alloc;
   clock_ops.alloc = no_memory;
-  assert_status(lki_store_remove_many(store, keys, 1, (lake_deadline){UINT64_MAX}, &err), LAKE_NOMEM, &err);
+  assert_status(lki_store_remove_many(store, keys, 1, NULL, (lake_deadline){UINT64_MAX}, &err), LAKE_NOMEM, &err);
   clock_ops.alloc = alloc;
   assert_int_equal(r.call_count, 0);
   lake_store_close(store);
