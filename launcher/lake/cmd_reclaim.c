@@ -62,6 +62,7 @@ static lake_status print_json(lki_cli *cli, const char *url, bool dry_run, const
   } kinds[] = {{"tgbs", r->tgb_count, r->tgb_bytes},
                {"segments", r->segment_count, r->segment_bytes},
                {"manifests", r->manifest_count, r->manifest_bytes},
+               {"announcements", r->announcement_count, r->announcement_bytes},
                {"in_flight", r->in_flight_count, r->in_flight_bytes}};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
     lki_json *kind = lki_json_add_object(json, kinds[i].name);
@@ -83,6 +84,8 @@ static void print_text(const char *url, bool dry_run, const lake_reclaim_report 
   printf("\n%s %" PRIu64 " TGBs (%" PRIu64 " bytes), %" PRIu64 " segments (%" PRIu64 " bytes), %" PRIu64
          " manifests (%" PRIu64 " bytes)\n",
          verb, r->tgb_count, r->tgb_bytes, r->segment_count, r->segment_bytes, r->manifest_count, r->manifest_bytes);
+  if (r->announcement_count > 0)
+    printf("%s %" PRIu64 " announcements of TGBs (%" PRIu64 " bytes)\n", verb, r->announcement_count, r->announcement_bytes);
   if (r->upload_count > 0) printf("%s the parts of %" PRIu64 " unfinished uploads\n", verb, r->upload_count);
   if (r->upload_error.status != LAKE_OK)
     printf("left unfinished uploads in parts alone, as far as there are any: %s\n", r->upload_error.text);

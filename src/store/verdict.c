@@ -169,7 +169,7 @@ static lki_verdict refused(const lki_ask *ask, const lki_http_reply *reply, cons
     return say(ask, LAKE_DENIED, mend, "access denied", reply, fault, err);
   /* Who does not know it says 405, or, as Google does, 400 InvalidArgument; who wants it otherwise, a 400 of many names.
    * Removing one by one is right in each case. */
-  if (ask->verb == LKI_VERB_REMOVE_MANY && (mend & LKI_MEND_REGION) == 0)
+  if (ask->verb == LKI_VERB_REMOVE_MANY && !is_one_of(fault->code, region_codes))
     return say(ask, LAKE_UNSUPPORTED, mend, "the store does not know the request", reply, fault, err);
   return say(ask, LAKE_INVALID, mend, "the store does not accept the request", reply, fault, err);
 }

@@ -13,6 +13,7 @@ is "$(json '(j["dry_run"], j["first_live_step"], j["pin_count"], j["tgbs"]["coun
   "(False, '0', '0', '0', False)" "without a pin no step goes"
 ok lake reclaim file:ns --before 20 --dry-run --json
 is "$(json '(j["dry_run"], j["first_live_step"], j["tgbs"]["count"])')" "(True, '20', '20')" "a dry run tells"
+is "$(json '(j["announcements"]["count"], j["announcements"]["bytes"])')" "('0', '0')" "announcements are counted, too"
 cp out.log dry.json
 ok lake ls file:ns --json
 is "$(json '(j["first_live_step"], len(j["steps"]))')" "('0', 60)" "a dry run does nothing"

@@ -60,7 +60,7 @@ start_server() { # PORT
   need python3 python3
   [ "$port" != 0 ] || port=$(free_ports 1)
   install
-  spawn azurite node "$main" --blobHost 127.0.0.1 --blobPort "$port" --inMemoryPersistence \
+  spawn azurite node -r "$here/azurite_gc.js" "$main" --blobHost 127.0.0.1 --blobPort "$port" --inMemoryPersistence \
     --disableTelemetry --skipApiVersionCheck --silent
   wait_until azurite answers "http://127.0.0.1:$port/"
   make_container "$port" >"$dir/start.log" 2>&1 || fail "cannot make a container: $(tail -n 1 "$dir/start.log")"

@@ -258,9 +258,20 @@ static void test_regions(void **state) {
   moves("https://ceph.site:8443", "us-east-1", "site", "https://ceph.site:8443"); /* never another host */
 }
 
+/* A server may name its region in every reply: that is no region that is wrong. */
+static void test_region_named(void **state) {
+  (void)state;
+  const lki_ask ask = ask_of(S3, LKI_VERB_REMOVE_MANY);
+  const lki_fault fault = {0};
+  lake_error err = LAKE_ERROR_INIT;
+  lki_http_reply reply = {.status = 405, .sent = true};
+  strncpy(reply.region, "us-east-1", sizeof reply.region - 1);
+  assert_status(lki_verdict_of(&ask, "bucket", LAKE_OK, &reply, &fault, &err).status, LAKE_UNSUPPORTED, &err);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_silence), cmocka_unit_test(test_cut),
                                      cmocka_unit_test(test_shorter), cmocka_unit_test(test_text),
-                                     cmocka_unit_test(test_regions)};
+                                     cmocka_unit_test(test_regions), cmocka_unit_test(test_region_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
