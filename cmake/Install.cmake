@@ -21,6 +21,8 @@ install(TARGETS lakestream EXPORT lakestream LIBRARY DESTINATION ${CMAKE_INSTALL
 install(EXPORT lakestream NAMESPACE lakestream:: DESTINATION ${LAKE_PACKAGE_DIR} FILE lakestream-targets.cmake)
 # Not exported: its requirements in this tree are not those of an installed archive, which the package file lists.
 install(TARGETS lakestream_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Errors and man pages name it.
+install(FILES ${PROJECT_SOURCE_DIR}/docs/STORES.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${generated}/lakestream.pc DESTINATION ${LAKE_PKGCONFIG_DIR})
 install(FILES ${generated}/lakestream-config.cmake ${generated}/lakestream-config-version.cmake
   DESTINATION ${LAKE_PACKAGE_DIR})

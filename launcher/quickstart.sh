@@ -24,7 +24,7 @@ Install what is missing (Debian packages), build, and run the demonstration: 2 f
   --dir DIR     where results go (./lakestream-demo)
   --store WHERE where batches go: file (a plain folder inside DIR, the default);
                 s3: an S3 gateway, Ceph's, which is started for this run and keeps objects in memory;
-                s3 with AWS_ENDPOINT_URL set: bucket lakestream-demo of that store;
+                s3 with AWS_ENDPOINT_URL set: bucket lakestream-demo of that store, which must exist;
                 s3://BUCKET/PREFIX: a store of yours, with the settings and credentials that other S3 programs use
   --steps N     training steps, an even number from 200 (400)
   --build DIR   programs of this build folder; nothing is installed or built

@@ -241,6 +241,18 @@ void lki_cli_progress(lki_cli *cli, const char *format, ...) {
   cli->progress_open = true;
 }
 
+void lki_cli_other_way(lake_status status, const char *way, lake_error *err) {
+  if (status != LAKE_UNSUPPORTED || strstr(err->text, "is no store for Lakestream") == NULL) return;
+  /* The library's own advice is the last clause: this becomes a part of it, and must not be what is cut off. */
+  char *advice = strstr(err->text, "; use another store (lake doctor tells more)");
+  size_t used = advice != NULL ? (size_t)(advice - err->text) : strlen(err->text);
+  char tail[200];
+  int bytes = snprintf(tail, sizeof tail, "; use another store (lake doctor tells more), or %s (man lake)", way);
+  if (bytes < 0 || (size_t)bytes >= sizeof tail) return;
+  if (used + (size_t)bytes >= sizeof err->text) used = sizeof err->text - (size_t)bytes - 1;
+  memcpy(err->text + used, tail, (size_t)bytes + 1);
+}
+
 void lki_cli_error_members(lki_json *json, lake_status status, const lake_error *err) {
   int code = lki_exit_code(status);
   lki_json_add_string(json, "status", lake_status_name(status));

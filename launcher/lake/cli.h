@@ -76,6 +76,8 @@ void lki_cli_warn(lki_cli *cli, const char *format, ...) LAKE_PRINTF(2, 3);
 /* At most twice a second, on a terminal only. */
 void lki_cli_progress(lki_cli *cli, const char *format, ...) LAKE_PRINTF(2, 3);
 void lki_cli_progress_end(lki_cli *cli);
+/* Where a store was refused for what it does not keep: the error's advice ends with how to go on all the same. */
+void lki_cli_other_way(lake_status status, const char *way, lake_error *err);
 /* Fills the object that stands under "error". */
 void lki_cli_error_members(lki_json *json, lake_status status, const lake_error *err);
 

@@ -127,6 +127,7 @@ lake_status lki_cmd_init(lki_cli *cli, int argc, char **argv, lake_error *err) {
   if (s != LAKE_OK) return s;
   lake_namespace *ns = NULL;
   s = lake_namespace_create(cli->env, argv[optind], &r.options, lki_cli_deadline(cli), &ns, err);
+  lki_cli_other_way(s, "create it all the same with --force; LAKESTREAM_FORCE is for producers", err);
   if (s != LAKE_OK) return s;
   lake_namespace_info info;
   lake_namespace_info_get(ns, &info);

@@ -50,6 +50,19 @@ static lake_status print_step(void *ctx, const lki_walk_step *step, lake_error *
   return lki_cli_print_element(l->cli, json, first, err);
 }
 
+/* That a range holds nothing is no fault, but whoever asked for one may have expected something. */
+static void note_nothing(const listing *l) {
+  const lki_manifest *m = l->manifest;
+  if (l->line_count > 0 || l->limit == 0 || (l->from == 0 && l->to == UINT64_MAX)) return;
+  char to[24] = "";
+  if (l->to != UINT64_MAX) snprintf(to, sizeof to, "%" PRIu64, l->to);
+  fprintf(stderr, "lake ls: no committed step in %" PRIu64 "..%s; ", l->from, to);
+  if (m->next_step == m->first_live_step)
+    fprintf(stderr, "there is none at all\n");
+  else
+    fprintf(stderr, "the live steps are %" PRIu64 "..%" PRIu64 "\n", m->first_live_step, m->next_step);
+}
+
 static lake_status print_steps(listing *l, lake_error *err) {
   if (l->cli->json)
     fputs(", \"steps\": [", stdout);
@@ -58,6 +71,7 @@ static lake_status print_steps(listing *l, lake_error *err) {
   lki_walk_visitor visitor = {.ctx = l, .step = print_step, .timeout_ms = l->cli->timeout_ms};
   lake_status s = lki_walk(l->ns, l->manifest, l->from, l->to, &visitor, err);
   if (l->cli->json) fputs(l->line_count > 0 ? "\n]" : "]", stdout);
+  if (s == LAKE_OK) note_nothing(l);
   return s == LAKE_CANCELED ? LAKE_OK : s;
 }
 

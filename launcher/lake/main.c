@@ -1,4 +1,5 @@
 /* lake: the command line of Lakestream. Finds the command, runs it, turns its status into output and an exit code. */
+#include "base/env.h"
 #include "cli.h"
 #include "exit.h"
 #include <errno.h>
@@ -29,16 +30,32 @@ static const struct {
 static void print_usage(FILE *to) {
   fputs("usage: lake COMMAND [OPTIONS] ...\n       lake --version | --help\n\ncommands:\n", to);
   for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].what);
-  fputs("\n`lake COMMAND --help` tells more. A URL is file:/absolute/folder, file:relative/folder, or a path that\n"
-        "begins with '/' or '.'.\n\n"
+  fputs("\n`lake COMMAND --help` tells more. A URL is file:/absolute/folder, file:relative/folder, a path that begins\n"
+        "with '/' or '.', s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, with settings and credentials\n"
+        "as docs/STORES.md says (installed as share/doc/lakestream/STORES.md).\n\n"
         "exit codes: 0 fine, 1 other, 2 usage, 3 not found, 4 conflict or fenced, 5 transient, 6 corrupt,\n"
         "            7 timeout, 8 credentials, 9 unsupported\n",
         to);
 }
 
+/* By lake_log_level: as LAKESTREAM_LOG names it, and before a line. */
+static const char *const level_words[][2] = {{"error", "error"}, {"warn", "warning"}, {"info", "info"}, {"debug", "debug"}};
+
 static void log_line(void *ctx, lake_log_level level, const char *line) {
   (void)ctx;
-  fprintf(stderr, "lake: %s%s\n", level == LAKE_LOG_ERROR ? "error: " : level == LAKE_LOG_WARN ? "warning: " : "", line);
+  fprintf(stderr, "lake: %s: %s\n", level_words[level][1], line);
+}
+
+/* LAKESTREAM_LOG, if it is set. */
+static lake_status log_level(uint32_t *out, lake_error *err) {
+  const char *text = lki_getenv("LAKESTREAM_LOG");
+  if (text == NULL || text[0] == 0) return LAKE_OK;
+  for (uint32_t i = 0; i < sizeof level_words / sizeof level_words[0]; i++) {
+    if (strcmp(text, level_words[i][0]) != 0) continue;
+    *out = i;
+    return LAKE_OK;
+  }
+  return lki_fail(err, LAKE_INVALID, "LAKESTREAM_LOG=%.40s: choose error, warn, info or debug", text);
 }
 
 static lake_status unknown_command(const char *word, lake_error *err) {
@@ -110,7 +127,9 @@ int main(int argc, char **argv) {
   lake_env_options options = LAKE_ENV_OPTIONS_INIT;
   options.log_level = LAKE_LOG_WARN;
   options.log = log_line;
+  lake_status bad_level = log_level(&options.log_level, &err);
   lake_status status = lake_env_open(&options, &cli.env, &err);
+  if (status == LAKE_OK) status = bad_level;
   if (status == LAKE_OK) status = run(&cli, argc, argv, &err);
   lki_cli_progress_end(&cli);
   errno = 0;

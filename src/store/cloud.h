@@ -149,6 +149,7 @@ struct lki_cloud_store {
   atomic_int_fast64_t skew_s;         /* the server's clock less ours */
   atomic_uint_fast64_t not_before_ns; /* Retry-After */
   atomic_bool no_remove_many;         /* the server has refused such a request as one that it does not know */
+  atomic_uint odd_removal_count;      /* replies to such requests, in a row, that were none */
   atomic_uint_fast64_t gate_ms;       /* how long it was, the last time */
   struct {
     lki_mutex *lock;

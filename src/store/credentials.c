@@ -101,15 +101,12 @@ void lki_credentials_release(lki_credentials_chain *chain, const lki_credentials
 /* ---- asking ---- */
 
 /* had: there were some before, so that a source has gone away, for a moment as we hope. */
-static lake_status nothing_found(const lki_credentials_chain *chain, bool had, lake_error *err) {
-  const lki_settings *settings = chain->settings;
-  char tried[360] = "";
-  size_t used = 0;
-  for (const lki_source *source = chain->sources; source->name != NULL && used < sizeof tried; source++)
-    used += (size_t)snprintf(tried + used, sizeof tried - used, "%s%s", used > 0 ? ", " : "", source->name);
+static lake_status nothing_found(const lki_asking *asking, bool had, const char *asked, lake_error *err) {
+  const lki_settings *settings = asking->settings;
   return lki_fail(err, had ? LAKE_UNAVAILABLE : LAKE_DENIED,
-                  "no credentials for \"%.60s\"; asked: %s; for what is public add ?anonymous=true",
-                  settings->bucket, tried);
+                  "no credentials for %s \"%.60s\"; asked: %s%s%s; for what is public add ?anonymous=true",
+                  settings->cloud == LKI_CLOUD_AZURE ? "container" : "bucket", settings->bucket, asked,
+                  asking->passed_over != NULL ? "; " : "", asking->passed_over != NULL ? asking->passed_over : "");
 }
 
 static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_deadline deadline, held *h,
@@ -120,18 +117,24 @@ static lake_status ask_sources(lki_credentials_chain *chain, bool had, lake_dead
                        .deadline = deadline,
                        .arena = &h->arena};
   asking.found.expires_wall_ns = UINT64_MAX;
+  char asked[360] = "";
+  size_t used = 0;
   lake_status s = LAKE_NOTFOUND;
   if (chain->settings->anonymous) {
     asking.found.anonymous = true;
     asking.found.source = "anonymous=true in the URL";
     s = LAKE_OK;
   }
-  for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++)
+  for (const lki_source *source = chain->sources; s == LAKE_NOTFOUND && source->name != NULL; source++) {
+    asking.switched_off = false;
     s = source->ask(&asking, err);
+    if (s == LAKE_NOTFOUND && !asking.switched_off && source->name[0] != 0 && used < sizeof asked)
+      used += (size_t)snprintf(asked + used, sizeof asked - used, "%s%s", used > 0 ? ", " : "", source->name);
+  }
   /* For want of memory a source may look as if it were not there. */
   if (h->arena.failed) s = lki_fail(err, LAKE_NOMEM, "credentials: out of memory");
   if (s == LAKE_OK) h->credentials = asking.found;
-  return s == LAKE_NOTFOUND ? nothing_found(chain, had, err) : s;
+  return s == LAKE_NOTFOUND ? nothing_found(&asking, had, asked, err) : s;
 }
 
 /* From when on a snapshot that ends is renewed. */

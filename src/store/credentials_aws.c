@@ -180,7 +180,7 @@ const lki_source lki_sources_s3[] = {
     {"the config file", ask_config_file},
     {"credential_process", ask_command},
     {"AWS_WEB_IDENTITY_TOKEN_FILE", lki_aws_web_identity},
-    {"SSO", ask_sso},
+    {"", ask_sso},
     {"AWS_CONTAINER_CREDENTIALS_FULL_URI", lki_aws_container},
     {"this machine's role", lki_aws_machine},
     {NULL, NULL},

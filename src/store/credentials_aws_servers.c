@@ -134,7 +134,8 @@ lake_status lki_aws_machine(lki_asking *asking, lake_error *err) {
   const char *base = NULL, *token = NULL, *role = NULL;
   const char *disabled = lki_variable("AWS_EC2_METADATA_DISABLED");
   lki_token_reply reply;
-  if (disabled != NULL && strcasecmp(disabled, "true") == 0) return LAKE_NOTFOUND;
+  asking->switched_off = disabled != NULL && strcasecmp(disabled, "true") == 0;
+  if (asking->switched_off) return LAKE_NOTFOUND;
   lake_status s = machine_base(asking, &base, err);
   if (s == LAKE_OK) s = machine_token(asking, base, &token, err);
   if (s == LAKE_OK) s = machine_get(asking, base, token, "", &reply, err);

@@ -41,6 +41,8 @@ static lake_status take_sas(lki_asking *asking, const char *who, const char *sas
 static lake_status ask_connection_string(lki_asking *asking, lake_error *err) {
   static const char who[] = "AZURE_STORAGE_CONNECTION_STRING";
   const char *text = lki_connection_string(asking->arena, asking->settings->account);
+  if (text == NULL && lki_variable(who) != NULL)
+    asking->passed_over = "AZURE_STORAGE_CONNECTION_STRING was passed over, since it is of another account";
   if (text == NULL) return LAKE_NOTFOUND;
   const char *key = lki_connection_string_get(asking->arena, text, "AccountKey");
   const char *sas = lki_connection_string_get(asking->arena, text, "SharedAccessSignature");
@@ -51,12 +53,17 @@ static lake_status ask_connection_string(lki_asking *asking, lake_error *err) {
   return sas != NULL ? take_sas(asking, who, sas, err) : LAKE_NOTFOUND;
 }
 
-/* Whether the variables with a key or a signature are about this account: they belong to the account that the
- * environment names, if it names one. */
-static bool variables_apply(const lki_asking *asking) {
-  const char *account = lki_variable("AZURE_STORAGE_ACCOUNT");
-  if (account == NULL) account = lki_variable("AZURE_STORAGE_ACCOUNT_NAME");
-  return account == NULL || strcmp(account, asking->settings->account) == 0;
+/* Whether the variable `who`, with a key or a signature, is about this account: it belongs to the account that the
+ * environment names, if it names one. If not, that is what a user without credentials has to be told. */
+static bool variable_applies(lki_asking *asking, const char *who) {
+  const char *naming = "AZURE_STORAGE_ACCOUNT", *account = lki_variable(naming);
+  if (account == NULL) account = lki_variable(naming = "AZURE_STORAGE_ACCOUNT_NAME");
+  if (account == NULL || strcmp(account, asking->settings->account) == 0) return true;
+  if (asking->passed_over == NULL)
+    asking->passed_over =
+        lki_arena_format(asking->arena, "%s was passed over, since %s is another account than %.63s", who, naming,
+                         asking->settings->account);
+  return false;
 }
 
 static lake_status ask_key(lki_asking *asking, lake_error *err) {
@@ -65,13 +72,13 @@ static lake_status ask_key(lki_asking *asking, lake_error *err) {
     who = "AZURE_STORAGE_ACCOUNT_KEY";
     key = lki_variable(who);
   }
-  return key != NULL && variables_apply(asking) ? take_key(asking, who, key, err) : LAKE_NOTFOUND;
+  return key != NULL && variable_applies(asking, who) ? take_key(asking, who, key, err) : LAKE_NOTFOUND;
 }
 
 static lake_status ask_sas(lki_asking *asking, lake_error *err) {
-  const char *sas = lki_variable("AZURE_STORAGE_SAS_TOKEN");
-  return sas != NULL && variables_apply(asking) ? take_sas(asking, "AZURE_STORAGE_SAS_TOKEN", sas, err)
-                                                : LAKE_NOTFOUND;
+  static const char who[] = "AZURE_STORAGE_SAS_TOKEN";
+  const char *sas = lki_variable(who);
+  return sas != NULL && variable_applies(asking, who) ? take_sas(asking, who, sas, err) : LAKE_NOTFOUND;
 }
 
 /* ---- tokens ---- */

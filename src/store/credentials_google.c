@@ -239,7 +239,8 @@ static lake_status ask_machine(lki_asking *asking, lake_error *err) {
   lki_token_reply reply;
   lki_token_request request = {
       .who = who, .method = "GET", .headers = headers, .header_count = 1, .timeout_ms = METADATA_MS};
-  if (off != NULL && strcasecmp(off, "true") == 0) return LAKE_NOTFOUND;
+  asking->switched_off = off != NULL && strcasecmp(off, "true") == 0;
+  if (asking->switched_off) return LAKE_NOTFOUND;
   base = lki_arena_format(asking->arena, "http://%.200s", host != NULL ? host : "metadata.google.internal");
   if (base == NULL) return out_of_memory(err);
   lake_status s = lki_check_endpoint(asking->arena, "GCE_METADATA_HOST", base, false, &base, err);

@@ -16,6 +16,7 @@
 #define ESCAPE_BYTES_MAX 5                 /* of "&amp;" */
 #define FRAME_BYTES 128                    /* the document but for the names, and the elements about one of them */
 #define KEY_SHOWN_BYTES 120
+#define ODD_REPLY_COUNT_MAX 3u
 
 /* One request. Which keys went into it, and what its reply says. */
 typedef struct batch {
@@ -169,6 +170,15 @@ static bool on_reply(void *ctx, const char *path, const char *text) {
   return true;
 }
 
+/* A good status line over what is no reply to this request, as a server sends that takes it for another one, or a proxy
+ * that changes what it does not know. That may pass; when it does not, this batch goes one by one. */
+static lake_status odd_reply(batch *b, lake_status s, lake_error *err) {
+  if (s == LAKE_NOMEM || atomic_fetch_add(&b->store->odd_removal_count, 1) + 1 < ODD_REPLY_COUNT_MAX) return s;
+  atomic_store(&b->store->odd_removal_count, 0);
+  if (err != NULL) err->status = LAKE_UNSUPPORTED;
+  return LAKE_UNSUPPORTED;
+}
+
 static lake_status read_reply(batch *b, lake_bytes text, bool *gone, lake_error *err) {
   memset(b->failed, 0, sizeof b->failed);
   b->key[0] = b->code[0] = 0;
@@ -179,10 +189,11 @@ static lake_status read_reply(batch *b, lake_bytes text, bool *gone, lake_error 
   size_t bytes = text.bytes;
   while (bytes > 0 && strchr(" \t\r\n", *at) != NULL && *at != 0) at++, bytes--;
   lake_status s = lki_xml_walk(b->store->env, (lake_bytes){at, bytes}, "the reply to a removal of many", on_reply, b, err);
-  if (s != LAKE_OK) return s;
-  if (!b->understood)
-    return lki_fail(err, LAKE_UNCERTAIN, "a removal of many was answered, in a good reply, by %s",
-                    b->code[0] ? meaning_of(b->code).code : "what is no <DeleteResult>");
+  if (s == LAKE_OK && !b->understood)
+    s = lki_fail(err, LAKE_UNCERTAIN, "a removal of many was answered, in a good reply, by %s",
+                 b->code[0] ? meaning_of(b->code).code : "what is no <DeleteResult>");
+  if (s != LAKE_OK) return odd_reply(b, s, err);
+  atomic_store(&b->store->odd_removal_count, 0);
   if (b->unknown_name)
     return lki_fail(err, LAKE_UNSUPPORTED, "the reply to a removal of many has errors of objects that were not in it");
   for (size_t i = 0; i < b->count; i++)

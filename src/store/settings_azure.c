@@ -5,12 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
+#define SEPARATORS "; \t\r\n" /* of the parts of a connection string */
 #define DEVELOPMENT_ENDPOINT "http://127.0.0.1:10000/" LKI_AZURE_DEVELOPMENT_ACCOUNT
 
 const char *lki_connection_string_get(lki_arena *arena, const char *text, const char *name) {
   size_t name_bytes = strlen(name);
   while (*text != 0) {
-    text += strspn(text, "; \t\r\n");
+    text += strspn(text, SEPARATORS);
     size_t bytes = strcspn(text, ";");
     /* Only the first '=' divides: keys in base64 end with some. */
     if (bytes > name_bytes && text[name_bytes] == '=' && strncasecmp(text, name, name_bytes) == 0)
@@ -36,6 +37,29 @@ const char *lki_connection_string(lki_arena *arena, const char *account) {
   /* With a signature in it, a connection string need not name its account. */
   const char *its = connection_account(arena, text);
   return its == NULL || strcmp(its, account) == 0 ? text : NULL;
+}
+
+/* Passing over a connection string that cannot be read would send the request to somewhere else. */
+static void check_connection_string(lki_resolver *r) {
+  static const char *const telling[] = {"AccountName", "BlobEndpoint", "SharedAccessSignature"};
+  const char *text = lki_variable("AZURE_STORAGE_CONNECTION_STRING");
+  if (text == NULL || r->status != LAKE_OK) return;
+  bool good = true, tells = development(&r->settings->arena, text);
+  for (size_t i = 0; i < sizeof telling / sizeof telling[0]; i++)
+    tells = tells || lki_connection_string_get(&r->settings->arena, text, telling[i]) != NULL;
+  for (const char *at = text + strspn(text, SEPARATORS); *at != 0; at += strspn(at, SEPARATORS)) {
+    const size_t bytes = strcspn(at, ";"), name_bytes = strcspn(at, "=;");
+    good = good && name_bytes > 0 && name_bytes < bytes;
+    at += bytes;
+  }
+  if (!good) /* nothing of it is repeated: it holds a key */
+    r->status = lki_fail(r->err, LAKE_INVALID,
+                         "AZURE_STORAGE_CONNECTION_STRING: a part of it is not NAME=VALUE; copy it whole, as in "
+                         "AccountName=...;AccountKey=...");
+  else if (!tells)
+    r->status = lki_fail(r->err, LAKE_INVALID,
+                         "AZURE_STORAGE_CONNECTION_STRING: it has neither AccountName nor BlobEndpoint nor "
+                         "SharedAccessSignature; copy it whole");
 }
 
 static lki_found resolve_account(lki_resolver *r) {
@@ -125,6 +149,7 @@ static void resolve_endpoint(lki_resolver *r, lki_found *account) {
 
 void lki_resolve_azure(lki_resolver *r) {
   lki_settings *s = r->settings;
+  check_connection_string(r);
   lki_found account = resolve_account(r);
   if (account.value != NULL && r->status == LAKE_OK &&
       (strlen(account.value) > 63 ||

@@ -19,6 +19,8 @@ typedef struct lki_asking {
   lake_deadline deadline;
   lki_arena *arena; /* of the snapshot: the texts that are found must be in it */
   lki_credentials found;
+  bool switched_off;       /* set by a source that the user has switched off: it is not told among those asked */
+  const char *passed_over; /* set by a source that belongs to something else: a clause for people, without secrets */
 } lki_asking;
 
 /* OK: `found` is filled. NOTFOUND: it is not configured, `err` is untouched. Else it is, and cannot give any:
@@ -26,7 +28,7 @@ typedef struct lki_asking {
 typedef lake_status lki_source_fn(lki_asking *asking, lake_error *err);
 
 typedef struct lki_source {
-  const char *name; /* as in "no credentials; tried: …" */
+  const char *name; /* as in "no credentials; asked: …"; "": it gives none, and only refuses what we cannot do */
   lki_source_fn *ask;
 } lki_source;
 

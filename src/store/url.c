@@ -117,17 +117,19 @@ static lake_status check_bucket(lki_cloud cloud, const char *bucket, lake_error 
 /* The prefix without the slashes around it. Parts that a folder would not have are refused, since other tools
  * would take them for something else. */
 static lake_status check_prefix(char *prefix, const char **out, lake_error *err) {
-  while (*prefix == '/') prefix++;
+  if (*prefix == '/') prefix++; /* one at either end says nothing; a second one is an empty part */
   size_t bytes = strlen(prefix);
-  while (bytes > 0 && prefix[bytes - 1] == '/') prefix[--bytes] = 0;
+  if (bytes > 1 && prefix[bytes - 1] == '/') prefix[--bytes] = 0;
   if (bytes > LKI_URL_PREFIX_BYTES_MAX)
     return lki_fail(err, LAKE_INVALID, "store URL: the prefix is longer than %d bytes",
                     LKI_URL_PREFIX_BYTES_MAX);
   for (const char *part = prefix; bytes > 0;) {
     size_t n = strcspn(part, "/");
-    if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
+    if (n == 0)
       return lki_fail(err, LAKE_INVALID,
-                      "store URL: the prefix \"%.200s\" has an empty part, \".\" or \"..\"", prefix);
+                      "store URL: the prefix \"%.200s\" has an empty part; write one '/' where it has two", prefix);
+    if ((n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
+      return lki_fail(err, LAKE_INVALID, "store URL: the prefix \"%.200s\" has a part \".\" or \"..\"", prefix);
     if (strncmp(part, ".lake-", 6) == 0)
       return lki_fail(err, LAKE_INVALID,
                       "store URL: the prefix \"%.200s\" has a part that begins with \".lake-\"", prefix);

@@ -30,6 +30,7 @@ for program in lake lakerun; do
   [ ! -e "$LAKE_BUILD_DIR/bin/$program" ] || [ -x "$prefix/bin/$program" ] || absent "$program"
 done
 [ ! -d "$LAKE_BUILD_DIR/man/man3" ] || [ -e "$prefix/share/man/man3/lake_producer_append.3" ] || absent "man pages"
+[ -e "$prefix/share/doc/lakestream/STORES.md" ] || absent "share/doc/lakestream/STORES.md"
 if grep -rIl -e "$LAKE_SOURCE_DIR" -e "$LAKE_BUILD_DIR" "$prefix" | grep .; then
   echo "these installed files name the source or the build folder"
   exit 1

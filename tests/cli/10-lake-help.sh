@@ -15,8 +15,19 @@ for c in init feed ls inspect verify doctor seal reclaim export; do
   ok lake help $c
   cmp -s first out.log || die "lake help $c differs from lake $c --help"
 done
+ok lake help
+for word in file:/ s3://bucket gs://bucket az://container STORES.md; do
+  grep -qF -- "$word" out.log || die "lake help does not name $word"
+done
+
+# The log's level: a wrong one is refused before anything is done, and each of the four is taken.
+fails 2 "LAKESTREAM_LOG=loud: choose error, warn, info or debug" env LAKESTREAM_LOG=loud lake init file:loud
+[ ! -e loud ] || die "a wrong level did not stop init"
+LAKESTREAM_LOG=WARN fails_json 2 INVALID usage lake ls file:x --json
+for level in error warn info debug ""; do ok env LAKESTREAM_LOG=$level lake --version; done
 
 run lake
+is "$(cat err.log | grep -c 's3://bucket/prefix')" 1 "lake alone names the stores"
 is $code 2 "no command"
 [ ! -s out.log ] || die "usage of an error belongs on stderr"
 fails 2 "unknown command 'verfy'; did you mean 'verify'?" lake verfy

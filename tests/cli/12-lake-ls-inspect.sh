@@ -24,9 +24,19 @@ is "$(tail -n +3 out.log | wc -l)" "$steps" "lines"
 # Any range is that part of the whole, across segments and tail.
 for range in "0 5" "7 9" "$((steps - 3)) $steps" "6 $((steps - 1))" "3 3" "$steps 999999"; do
   set -- $range
-  ok lake ls file:ns --from $1 --to $2 --json
+  run lake ls file:ns --from $1 --to $2 --json
+  is $code 0 "range $range"
+  # One that holds nothing is told, in one line.
+  case $range in
+  "3 3" | "$steps "*) is "$(cat err.log)" "lake ls: no committed step in $1..$2; the live steps are 0..$steps" "range $range" ;;
+  *) [ ! -s err.log ] || die "text on stderr for range $range" ;;
+  esac
   is "$(json "j['steps'] == json.load(open('all.json'))['steps'][$1:$2]")" True "range $range"
 done
+run lake ls file:ns --from 100000
+is "$code $(cat err.log)" "0 lake ls: no committed step in 100000..; the live steps are 0..$steps" "beyond the newest"
+is "$(wc -l <out.log)" 2 "lines beyond the newest"
+ok lake ls file:ns --from 100000 --limit 0
 ok lake ls file:ns --from 4 --limit 3 --json
 is "$(json '[s["step"] for s in j["steps"]]')" "['4', '5', '6']" limit
 
@@ -46,6 +56,8 @@ is "$(json 'j["version"], j["steps"]')" "('0', [])" "an empty namespace"
 ok lake ls file:empty --producers --json
 ok lake ls file:empty --versions --json
 is "$(json 'j["versions"]')" "[]" "no versions"
+run lake ls file:empty --from 0 --to 5
+is "$code $(cat err.log)" "0 lake ls: no committed step in 0..5; there is none at all" "a range of nothing"
 
 ok lake inspect file:ns
 is "$(json 'j["kind"], j["namespace"]["note"]')" "('namespace', 'n')" namespace

@@ -19,5 +19,8 @@ if command -v man >/dev/null && command -v tbl >/dev/null; then
     MANWIDTH=$width man --warnings -E UTF-8 -l "$page" >page.txt 2>warnings.txt || die "man"
     [ ! -s warnings.txt ] || die "man complains at $width columns: $(cat warnings.txt)"
   done
+  for word in s3://bucket/prefix az://container/prefix share/doc/lakestream/STORES.md LAKESTREAM_LOG LAKESTREAM_FORCE; do
+    grep -qF "$word" page.txt || die "the page does not name $word"
+  done
   grep -q "transient" page.txt || die "no table of exit codes"
 fi

@@ -59,6 +59,13 @@ grep -q "^  region  *us-east-1  *AWS_REGION$" out.log || die "no region"
 grep -q "^  credentials  *AWS_ACCESS_KEY_ID in the environment$" out.log || die "no credentials"
 grep -q "^  clock  *the server's " out.log || die "no clock"
 grep -q "1100 objects are listed" out.log || die "no pages"
+for level in warn info debug; do
+  LAKESTREAM_LOG=$level run lake ls s3://bucket/none
+  is "$code" 3 "LAKESTREAM_LOG=$level"
+  told=0
+  grep -q "^lake: info: credentials for " err.log || told=1
+  is $told $([ $level = warn ] && echo 1 || echo 0) "LAKESTREAM_LOG=$level tells of credentials"
+done
 ok lake doctor s3://bucket/run --json
 no_secret
 is "$(checks)" "$passed" checks
@@ -100,6 +107,18 @@ export AWS_ENDPOINT_URL=$url
 run lake doctor s3://bucket/run --json
 refused bucket version
 fails 9 version lake init s3://bucket/run
+grep -qF "; use another store (lake doctor tells more), or create it all the same with --force; LAKESTREAM_FORCE" err.log || die "no advice"
+echo "some words" >words.txt
+export LAKESTREAM_FORCE=1
+fails 9 "or create it all the same with lake init --force; --create has no way" \
+  lake feed text --create --seq-len 8 --id a s3://bucket/fed words.txt
+unset LAKESTREAM_FORCE
+# A namespace that nobody asked about.
+ok lake init --text-seq-len 8 file:old
+curl -sSf -T old/lakestream.json "$url/bucket/old/lakestream.json"
+fails 9 "or feed it all the same with LAKESTREAM_FORCE=1" lake feed text --id a s3://bucket/old words.txt
+run env LAKESTREAM_FORCE=1 lake feed text --id a s3://bucket/old words.txt
+is $code 0 "LAKESTREAM_FORCE"
 
 server s3 --suspended
 export AWS_ENDPOINT_URL=$url

@@ -41,7 +41,9 @@ ok lake feed text file:ns t.txt --id b
 ok lake init file:one --tensor tokens:u16:8
 fails 2 "its schema has 1 tensor and the text feeder makes 5" lake feed text file:one t.txt --id a
 ok lake feed text file:ns t.txt --id b
-grep -q "^b: 0 TGBs fed, next is 1 (end); nothing to commit; " out.log || die "summary of a start with nothing to do"
+is "$(cat out.log)" "b: 0 TGBs fed, next is 1 (end); nothing to commit; 0 documents, 0 skipped" "summary of a start with nothing to do"
+ok lake feed text file:ns t.txt --id b --json
+is "$(json 'j["tgb_count"], j["mb_per_second"]')" "('0', 0)" "the same as JSON"
 
 # A link that leads nowhere is named and passed over; an input of which nothing can be used is refused.
 mkdir links

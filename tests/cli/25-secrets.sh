@@ -1,9 +1,10 @@
 # No secret is in anything that the programs say, as text or as JSON, when they succeed, when the store fails in every
-# way that the fault server knows, and when the credentials are wrong. What the library logs: tests/fault/secrets.c.
+# way that the fault server knows, and when the credentials are wrong; nor in what LAKESTREAM_LOG=debug adds to it. The
+# library alone: tests/fault/secrets.c.
 . "$(dirname "$0")/lake.inc"
 command -v curl >/dev/null || { echo "no curl, which tells the server what to do wrong"; exit 77; }
 unset "${!AWS_@}" "${!AZURE_@}" "${!GOOGLE_@}" "${!STORAGE_@}"
-export HOME=$scratch AWS_EC2_METADATA_DISABLED=true NO_GCE_CHECK=true
+export LAKESTREAM_LOG=debug HOME=$scratch AWS_EC2_METADATA_DISABLED=true NO_GCE_CHECK=true
 hidden=aHVzaC1zZWNyZXQta2V5LW9mLXRlc3Rz # in base64, as Azure wants it; others take it as it is
 wrong=aHVzaC1hbm90aGVyLWtleS1vZi10ZXN0
 token=hush-session-token-of-tests
@@ -51,6 +52,7 @@ under_faults() { # URL
 
 quiet() { # what this was: none of the secrets was said, and much was
   [ "$(wc -c <said.log)" -gt 1000 ] || die "hardly anything was said: $1"
+  [ "$(grep -c '^lake: debug: ' said.log)" -gt 10 ] || die "hardly anything was logged: $1"
   if grep -F -e "$hidden" -e "$wrong" -e "$token" -e hush said.log >out.log; then die "a secret was said: $1"; fi
 }
 
@@ -90,6 +92,7 @@ AZURE_STORAGE_KEY=$wrong work az://bucket/run
 unset AZURE_STORAGE_KEY
 AZURE_STORAGE_SAS_TOKEN="sv=2021-12-02&ss=b&sp=rw&sig=$hidden" work az://bucket/run
 AZURE_STORAGE_CONNECTION_STRING="AccountName=account;AccountKey=$wrong;BlobEndpoint=$url/account" work az://bucket/run
+AZURE_STORAGE_CONNECTION_STRING="AccountName=account;$hidden" work az://bucket/run # one that is cut
 quiet azure
 
 server gcs --auth GOOGKEY "$hidden"

@@ -89,3 +89,25 @@ for signal in TERM INT; do
   diary 'start rgw' test 'stop rgw'
   while grep -q . "/proc/$(cat "$scratch/pid")/cmdline" 2>/dev/null; do sleep 0.1; done # CTest's time limit ends it
 done
+
+# What a server's folder keeps of keys: DIR/env is its owner's only, and nothing is left once the server was stopped; of a
+# folder that no server made nothing is taken.
+(
+  umask 022
+  server=none
+  . "$LAKE_SOURCE_DIR/tests/servers/server.inc"
+  for made in yes no; do
+    use_folder "$scratch/server-$made"
+    mkdir -p "$dir/run" "$dir/tls" "$dir/mon" "$dir/osd"
+    [ $made = no ] || : >"$dir/.lake-test-server"
+    echo key | tee "$dir/keyring" "$dir/curl.conf" "$dir/tls/ca.key" "$dir/mon/keyring" "$dir/start.log" >/dev/null
+    setting SECRET "a b" | keep_env
+    [ "$(stat -c %a "$dir/env")" = 600 ] || { echo "DIR/env is of mode $(stat -c %a "$dir/env")"; exit 1; }
+    [ "$(. "$dir/env" && echo "$SECRET")" = "a b" ] || { echo "DIR/env: $(cat "$dir/env")"; exit 1; }
+    stop_processes
+    left=$(cd "$dir" && find . -type f | sort | tr '\n' ' ')
+    [ $made = yes ] && want="./.lake-test-server ./start.log " ||
+      want="./curl.conf ./keyring ./mon/keyring ./start.log ./tls/ca.key "
+    [ "$left" = "$want" ] || { echo "left of a server ($made): $left"; exit 1; }
+  done
+)

@@ -436,7 +436,14 @@ static void test_azure_keys(void **state) {
   /* What the environment says of one account does not go to another. */
   setenv("AZURE_STORAGE_ACCOUNT", "mine", 1);
   setenv("AZURE_STORAGE_KEY", "aHVzaA==", 1);
-  refuse_chain("az://data?account=theirs", LAKE_DENIED, "no credentials for \"data\"");
+  refuse_chain("az://data?account=theirs", LAKE_DENIED, "no credentials for container \"data\"");
+  refuse_chain("az://data?account=theirs", LAKE_DENIED, "AZURE_STORAGE_CONNECTION_STRING was passed over, since it is of another account");
+  unsetenv("AZURE_STORAGE_CONNECTION_STRING");
+  refuse_chain("az://data?account=theirs", LAKE_DENIED,
+               "; AZURE_STORAGE_KEY was passed over, since AZURE_STORAGE_ACCOUNT is another account than theirs; for what");
+  unsetenv("AZURE_STORAGE_KEY");
+  setenv("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=hush", 1);
+  refuse_chain("az://data?account=theirs", LAKE_DENIED, "AZURE_STORAGE_SAS_TOKEN was passed over, since AZURE_STORAGE_ACCOUNT");
 }
 
 int main(void) {

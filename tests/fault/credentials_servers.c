@@ -33,7 +33,10 @@ static void test_imds(void **state) {
   rule *token = on("PUT", "/latest/api/token", 200, "hush-session");
   rule *keys = on("GET", ROLES "my-role", 200, KEYS);
   rule *roles = on("GET", ROLES, 200, "my-role\n");
-  refuse_chain("s3://bucket", LAKE_DENIED, "this machine's role"); /* AWS_EC2_METADATA_DISABLED */
+  /* AWS_EC2_METADATA_DISABLED: the machine is not asked, nor told as asked, nor is what we leave to AWS's own tool. */
+  refuse_chain("s3://bucket", LAKE_DENIED,
+               "asked: AWS_ACCESS_KEY_ID, role_arn, the credentials file, the config file, credential_process, "
+               "AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_CREDENTIALS_FULL_URI; for what is public");
   assert_int_equal(token->count, 0);
   unsetenv("AWS_EC2_METADATA_DISABLED");
   open_chain("s3://bucket");
@@ -54,15 +57,16 @@ static void test_imds(void **state) {
   keys->status = 503;
   refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "this machine's role: refused with status 503");
   roles->status = 404;
-  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for \"bucket\"");
+  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for bucket \"bucket\"");
   token->status = 403;
-  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for \"bucket\"");
+  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for bucket \"bucket\"");
   token->status = 500;
   refuse_chain("s3://bucket", LAKE_UNAVAILABLE, "this machine's role: refused with status 500");
   setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://10.1.2.3", 1);
   refuse_chain("s3://bucket", LAKE_INVALID, "https:// only");
   setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1", 1); /* nobody is there */
-  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for \"bucket\"");
+  refuse_chain("s3://bucket", LAKE_DENIED, "no credentials for bucket \"bucket\"");
+  refuse_chain("s3://bucket", LAKE_DENIED, "AWS_CONTAINER_CREDENTIALS_FULL_URI, this machine's role; for what is public");
 }
 
 /* ---- AWS: containers ---- */
@@ -381,7 +385,7 @@ static void test_google_machine(void **state) {
   assert_bearer("gs://bucket", "hush-gce", "this machine's account");
   assert_true(asked(r, "Metadata-Flavor: Google\r\n"));
   r->status = 404;
-  refuse_chain("gs://bucket", LAKE_DENIED, "no credentials for \"bucket\"");
+  refuse_chain("gs://bucket", LAKE_DENIED, "no credentials for bucket \"bucket\"");
   r->status = 500;
   refuse_chain("gs://bucket", LAKE_UNAVAILABLE, "this machine's account: refused with status 500");
   setenv("GCE_METADATA_HOST", "127.0.0.1:1", 1);
@@ -449,7 +453,7 @@ static void test_azure_machine(void **state) {
   assert_bearer("az://data?account=acc", "hush-vm", "this machine's identity");
   assert_true(asked(r, "Metadata: true\r\n"));
   r->status = 400;
-  refuse_chain("az://data?account=acc", LAKE_DENIED, "no credentials for \"data\"");
+  refuse_chain("az://data?account=acc", LAKE_DENIED, "no credentials for container \"data\"");
   r->status = 500;
   refuse_chain("az://data?account=acc", LAKE_UNAVAILABLE, "this machine's identity: refused with status 500");
   setenv("IDENTITY_ENDPOINT", server_url("/msi"), 1);

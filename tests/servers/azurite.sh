@@ -70,7 +70,7 @@ start_server() { # PORT
     setting LAKE_TEST_AZURE_KEY "$key"
     setting LAKE_TEST_AZURE_CONTAINER "$container"
     setting LAKE_TEST_AZURE_URL "az://$container"
-  } >"$dir/env"
+  } | keep_env
   echo "http://127.0.0.1:$port/$account"
 }
 

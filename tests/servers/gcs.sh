@@ -43,7 +43,7 @@ start_server() { # PORT
     setting LAKE_TEST_GCS_ENDPOINT "http://127.0.0.1:$port"
     setting LAKE_TEST_GCS_BUCKET "$bucket"
     setting LAKE_TEST_GCS_URL "gs://$bucket"
-  } >"$dir/env"
+  } | keep_env
   echo "http://127.0.0.1:$port"
 }
 

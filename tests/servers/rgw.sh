@@ -146,7 +146,7 @@ start_server() { # PORT
     setting LAKE_TEST_S3_SECRET "$secret"
     setting LAKE_TEST_S3_BUCKET "$bucket"
     setting LAKE_TEST_S3_URL "s3://$bucket"
-  } >"$dir/env"
+  } | keep_env
   echo "http://127.0.0.1:$port"
 }
 

@@ -108,7 +108,7 @@ static void test_canonical(void **state) {
   (void)state;
   assert_canonical("s3://bucket", "s3://bucket");
   assert_canonical("S3://bucket/", "s3://bucket");
-  assert_canonical("s3://bucket//a/b//", "s3://bucket/a/b");
+  assert_canonical("s3://bucket/a/b/", "s3://bucket/a/b");
   assert_canonical("s3://bucket/a%20b/c=d/%25/%C3%A9", "s3://bucket/a%20b/c=d/%25/%C3%A9");
   assert_canonical("s3://bucket/a b", "s3://bucket/a%20b");
   assert_canonical("s3://bucket/x?region=eu-west-1&endpoint=http://H:9000/&path_style=1",
@@ -132,7 +132,12 @@ static void test_refused(void **state) {
   assert_refused("s3://-bad", "3 to 255");
   assert_refused("az://Upper", "lower-case");
   assert_refused("az://a--b", "single dashes");
-  assert_refused("s3://bucket/a//b", "empty part");
+  assert_refused("s3://bucket/a//b", "\"a//b\" has an empty part; write one '/' where it has two");
+  assert_refused("s3://bucket//b", "\"/b\" has an empty part");
+  assert_refused("s3://bucket/b//", "\"b/\" has an empty part");
+  assert_refused("s3://bucket//", "has an empty part");
+  assert_refused("s3://bucket/%2fb", "has an empty part");
+  assert_refused("gs://bucket//b", "has an empty part");
   assert_refused("s3://bucket/a/../b", "\"..\"");
   assert_refused("s3://bucket/a/.lake-x", ".lake-");
   assert_refused("s3://bucket/100%", "%25");
@@ -373,6 +378,18 @@ static void test_azure(void **state) {
                "AZURE_STORAGE_CONNECTION_STRING");
   setenv("AZURE_STORAGE_CONNECTION_STRING", "BlobEndpoint=https://h/?sig=hush;SharedAccessSignature=hush", 1);
   assert_refused("az://data", "without user, password");
+  /* One that cannot be read is not passed over, neither for other variables nor for the cloud's own endpoint. */
+  static const char *const broken[] = {"hush", "AccountName=acc;AccountKey=aHVzaA==;hush",
+                                       "AccountName=acc;AccountKey=aHVzaA==;BlobEndpoint", ";;=hush;AccountName=acc"};
+  for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+    setenv("AZURE_STORAGE_CONNECTION_STRING", broken[i], 1);
+    assert_refused("az://data", "AZURE_STORAGE_CONNECTION_STRING: a part of it is not NAME=VALUE");
+    assert_refused("az://data?account=other", "AZURE_STORAGE_CONNECTION_STRING: a part of it is not NAME=VALUE");
+  }
+  setenv("AZURE_STORAGE_CONNECTION_STRING", "Acount=hush;AccountKey=aHVzaA==", 1);
+  assert_refused("az://data", "AZURE_STORAGE_CONNECTION_STRING: it has neither AccountName nor");
+  setenv("AZURE_STORAGE_CONNECTION_STRING", " AccountName=acc; AccountKey=aHVzaA== ;\n", 1);
+  assert_azure("az://data", "acc", "https://blob.site.example", "AZURE_STORAGE_CONNECTION_STRING");
   unsetenv("AZURE_STORAGE_CONNECTION_STRING");
   setenv("AZURE_STORAGE_ACCOUNT", "No/Such", 1);
   assert_refused("az://data", "AZURE_STORAGE_ACCOUNT: a storage account");

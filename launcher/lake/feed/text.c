@@ -93,6 +93,7 @@ static lake_status create(feeder *f, lake_error *err) {
   options.tensors = specs;
   lake_status s = lki_pack_schema(o->seq_len, options.mesh.c_count, specs, err);
   if (s == LAKE_OK) s = lake_namespace_create(f->cli->env, o->url, &options, lki_cli_deadline(f->cli), &f->ns, err);
+  lki_cli_other_way(s, "create it all the same with lake init --force; --create has no way to", err);
   /* Another feeder was first: what it made is checked like any other namespace. */
   if (s == LAKE_EXISTS) s = lake_namespace_open(f->cli->env, o->url, lki_cli_deadline(f->cli), &f->ns, err);
   return s;
@@ -317,7 +318,7 @@ static summary sum_up(const feeder *f) {
   m.success_percent = m.producer.attempt_count == 0
                           ? 100
                           : 100.0 * (double)m.producer.commit_count / (double)m.producer.attempt_count;
-  m.mb_per_second = m.seconds > 0 ? (double)m.store.written_bytes / 1e6 / m.seconds : 0;
+  m.mb_per_second = f->appended_count > 0 && m.seconds > 0 ? (double)m.store.written_bytes / 1e6 / m.seconds : 0;
   return m;
 }
 
@@ -388,8 +389,10 @@ static lake_status report(const feeder *f, lake_status status, lake_error *err) 
     printf("%" PRIu64 " commit%s of %" PRIu64 " attempt%s (%.1f %%); ", m.producer.commit_count,
            plural(m.producer.commit_count), m.producer.attempt_count, plural(m.producer.attempt_count),
            m.success_percent);
-  printf("%" PRIu64 " bytes, %.2f MB/s; %" PRIu64 " document%s, %" PRIu64 " skipped\n", m.store.written_bytes,
-         m.mb_per_second, m.input.document_count, plural(m.input.document_count), m.input.skipped_count);
+  /* Without a TGB, what was written is the claim of the id, and a rate of it says nothing. */
+  if (f->appended_count > 0) printf("%" PRIu64 " bytes, %.2f MB/s; ", m.store.written_bytes, m.mb_per_second);
+  printf("%" PRIu64 " document%s, %" PRIu64 " skipped\n", m.input.document_count, plural(m.input.document_count),
+         m.input.skipped_count);
   return s;
 }
 
@@ -416,6 +419,7 @@ static lake_status claim(feeder *f, lake_error *err) {
   if (s != LAKE_OK) goto done;
   lake_producer_options options = LAKE_PRODUCER_OPTIONS_INIT;
   s = lake_producer_open(f->ns, id, &options, lki_cli_deadline(f->cli), &f->resume, &f->producer, err);
+  lki_cli_other_way(s, "feed it all the same with LAKESTREAM_FORCE=1", err);
   if (s != LAKE_OK || f->resume.seq == before.seq) goto done;
   left now = {f->resume.seq, f->resume.offset, {f->resume.state, f->resume.state_bytes}};
   s = resume(f, &now, err);
