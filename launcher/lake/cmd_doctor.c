@@ -8,6 +8,7 @@
 #include "store/settings.h"
 #include "store/uri.h"
 #include <dirent.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -124,17 +125,17 @@ static void say_report(doctor *d, const lki_proof_report *report) {
     printf("  removed %" PRIu64 " objects below " LKI_PROOF_PREFIX " that earlier checks, which were killed, had left\n", report->old_count);
 }
 
-/* A store on disk keeps the folders of objects that are gone: these are of no use to anyone. */
+static int remove_folder(const char *path, const struct stat *info, int kind, struct FTW *at) {
+  (void)info, (void)at;
+  if (kind == FTW_DP) (void)rmdir(path);
+  return 0;
+}
+
+/* A store on disk keeps the folders of objects that are gone: these are of no use to anyone. One that is not empty stays. */
 static void remove_folders(const char *url, const char *prefix) {
-  char path[PATH_MAX], inner[PATH_MAX + 300];
+  char path[PATH_MAX];
   if (strncmp(url, "file:", 5) != 0 || snprintf(path, sizeof path, "%s/%s", url + 5, prefix) >= (int)sizeof path) return;
-  DIR *folder = opendir(path);
-  for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
-    snprintf(inner, sizeof inner, "%s%s", path, e->d_name);
-    if (e->d_name[0] != '.') (void)rmdir(inner);
-  }
-  if (folder != NULL) (void)closedir(folder);
-  (void)rmdir(path);
+  (void)nftw(path, remove_folder, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Also those of old runs, whose objects are gone by now. */

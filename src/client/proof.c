@@ -30,7 +30,12 @@ lake_deadline lki_proof_until(const lki_proof *p) {
 
 void lki_proof_key(const lki_proof *p, lki_proof_kind kind, uint32_t i, char key[LKI_PROOF_KEY_BYTES]) {
   static const char *const folders[LKI_PROOF_KINDS] = {"once", "race", "read", "list", "probe", "bulk"};
-  snprintf(key, LKI_PROOF_KEY_BYTES, "%s%s/%05" PRIu32, p->report->prefix, folders[kind], i);
+  /* The first two of a listing are in the order of bytes, and the other way round where '/' comes before all else. */
+  static const char *const first[] = {"0-/0", "0/0"};
+  if (kind == LKI_PROOF_LIST && i < sizeof first / sizeof *first)
+    snprintf(key, LKI_PROOF_KEY_BYTES, "%s%s/%s", p->report->prefix, folders[kind], first[i]);
+  else
+    snprintf(key, LKI_PROOF_KEY_BYTES, "%s%s/%05" PRIu32, p->report->prefix, folders[kind], i);
 }
 
 lake_bytes lki_proof_body(const lki_proof *p, uint32_t who, uint32_t i, char body[LKI_PROOF_BODY_BYTES]) {

@@ -140,6 +140,18 @@ static bool list_one(void *ctx, const char *key, uint64_t object_bytes) {
   listing *g = ctx;
   if (strncmp(key, "liar/", 5) == 0) return true;
   if (g->liar->lie == LIE_LIST_SIZE) object_bytes++;
+  if (g->liar->lie == LIE_LIST_BY_FOLDER) { /* "0-/0" comes behind "0/0" */
+    if (strstr(key, "/list/0-/") == NULL && g->held[0] == 0) return g->fn(g->ctx, key, object_bytes);
+    if (g->held[0] != 0) {
+      char held[sizeof g->held];
+      memcpy(held, g->held, sizeof held);
+      g->held[0] = 0;
+      return g->fn(g->ctx, key, object_bytes) && g->fn(g->ctx, held, g->held_bytes);
+    }
+    snprintf(g->held, sizeof g->held, "%s", key);
+    g->held_bytes = object_bytes;
+    return true;
+  }
   if (g->liar->lie != LIE_LIST_MISSES) return g->fn(g->ctx, key, object_bytes);
   const bool more = g->held[0] == 0 || g->fn(g->ctx, g->held, g->held_bytes);
   snprintf(g->held, sizeof g->held, "%s", key);

@@ -15,6 +15,7 @@ typedef enum liar_lie {
   LIE_OTHER_COPY,         /* the second connection reads what nobody wrote over the first */
   LIE_LIST_MISSES,        /* a listing lacks the newest object */
   LIE_LIST_REMOVED,       /* a listing shows one that was removed */
+  LIE_LIST_BY_FOLDER,     /* a listing is in the order of folders, as if '/' came before all other characters */
   LIE_LIST_SIZE,          /* a listing tells other sizes */
   LIE_RANGE_SHIFTED,      /* ranges begin one byte late */
   LIE_RANGE_WHOLE,        /* ranges do not count: the whole object comes */

@@ -97,6 +97,7 @@ static void test_lies(void **state) {
       {LIE_LIST_MISSES, "list", "comes its end where"},
       {LIE_LIST_REMOVED, "remove", "a listing is not what was written and not removed"},
       {LIE_LIST_SIZE, "list", "after 0 entries"},
+      {LIE_LIST_BY_FOLDER, "list", "keys are not in the order of their bytes"},
       {LIE_RANGE_SHIFTED, "read", "4096 bytes from byte 1: byte 0 is wrong"},
       {LIE_RANGE_WHOLE, "read", "1 bytes from byte 0: 100003 came"},
       {LIE_RANGE_REFUSED, "read", "not delivered"},
