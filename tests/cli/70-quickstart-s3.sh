@@ -16,7 +16,13 @@ trap 'bash "$LAKE_SOURCE_DIR/tests/servers/rgw.sh" stop "$scratch/demo/gateway";
 
 code=0
 sh "$LAKE_SOURCE_DIR/launcher/quickstart.sh" --build "$LAKE_BUILD_DIR" --store s3 --dir "$scratch/demo" --steps 200 --keep \
-  >"$scratch/log" 2>&1 || code=$?
+  >"$scratch/log" 2>&1 &
+run=$!
+# The gateway's secret, while it runs: nothing keeps it afterwards.
+conf=$scratch/demo/gateway/curl.conf
+until [ -s "$conf" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+secret=$(sed -n 's/^user = "[^:]*:\(.*\)"$/\1/p' "$conf") || :
+wait $run || code=$?
 die() {
   echo "FAILED: $*"
   cat "$scratch/log"
@@ -28,7 +34,5 @@ grep -q '^sealed s3://lake/demo at 200 steps' "$scratch/log" || die "it was not 
 grep -q '^IDENTICAL' "$scratch/log" || die "the two runs differ"
 printf '%s\n' "$scratch/demo" >"$scratch/needle" # a command line that held it would find itself
 ! grep -lFf "$scratch/needle" /proc/[0-9]*/cmdline 2>/dev/null || die "a process is left"
-secret=$(sed -n 's/^user = "[^:]*:\(.*\)"$/\1/p' "$scratch/demo/gateway/curl.conf")
 [ ${#secret} -eq 40 ] || die "no secret to look for"
-rm -rf "$scratch/demo/gateway"
 ! grep -rlF -- "$secret" "$scratch" || die "the secret is in these files"
