@@ -32,6 +32,8 @@ fails 2 "see above" lake doctor s3://bucket/run
 has "is the endpoint right?"
 
 odd yes
+fails 6 "something else is at lakestream.json; check the URL and the endpoint" lake init s3://bucket/run
+fails 6 "something else is at lakestream.json" lake init --force s3://bucket/run
 fails 9 "s3://bucket/run is no store for Lakestream: see \"create\" above; use another store" lake doctor s3://bucket/run
 has "an object is found under a name that was never used"
 ! grep -q "^  race" out.log || die "it went on after a create that says nothing"
