@@ -185,7 +185,9 @@ static lake_status inspect_text(request *r, lki_json *json, lake_error *err) {
   } else {
     lki_schema *schema = NULL;
     s = lki_namespace_decode(r->cli->env, view, r->key, &schema, err);
+    const char *check = lki_json_string(lki_json_get(document, "store_check"));
     if (s == LAKE_OK) add_schema(json, schema, lki_store_url(r->store));
+    if (s == LAKE_OK && check != NULL) lki_json_add_string(json, "store_check", check); /* see lake doctor */
     lki_schema_free(schema);
   }
 done:
@@ -295,6 +297,17 @@ static lake_status aim(request *r, const char *where, const char *key, lake_erro
   return LAKE_OK;
 }
 
+/* There is no namespace: opening it tells more than the size of an object does, such as that there is no bucket. */
+static lake_status explain_nothing(const request *r, lake_status s, lake_error *err) {
+  lake_namespace *ns = NULL;
+  lake_error why = LAKE_ERROR_INIT;
+  const lake_status told = lake_namespace_open_store(r->cli->env, r->store, lki_cli_deadline(r->cli), &ns, &why);
+  lake_namespace_close(ns);
+  if (told == LAKE_OK) return s;
+  lki_error_copy(err, &why);
+  return told;
+}
+
 static lake_status take(request *r, int option, const char *value, lake_error *err) {
   switch (option) {
   case STEP: r->by_step = true; return lki_cli_u64(value, "--step", 0, UINT64_MAX - 1, &r->step, err);
@@ -324,6 +337,7 @@ lake_status lki_cmd_inspect(lki_cli *cli, int argc, char **argv, lake_error *err
   lki_json *json = lki_json_new_object();
   s = aim(&r, argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, err);
   if (s == LAKE_OK) s = inspect_object(&r, json, err);
+  if (s == LAKE_NOTFOUND && strcmp(r.key, LKI_NAME_NAMESPACE) == 0) s = explain_nothing(&r, s, err);
   if (s == LAKE_OK)
     s = lki_cli_print(cli, json, err);
   else

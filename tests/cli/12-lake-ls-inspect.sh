@@ -83,6 +83,7 @@ if [ -e ns/manifest/hint ]; then
 fi
 fails 3 "step $steps is not there: $steps steps are committed" lake inspect file:ns --step "$steps"
 fails 3 "no/such" lake inspect file:ns no/such
+fails 3 "no namespace at " lake inspect file:nowhere
 fails 3 "9999" lake inspect file:ns --version 9999
 fails 3 "nothing was committed yet" lake inspect file:empty --version newest
 fails 3 "in no segment" lake inspect file:ns --segment $((steps - 1))

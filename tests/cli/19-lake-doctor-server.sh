@@ -37,6 +37,7 @@ lies() { # URL: what every dialect's init does with servers that lie, and with a
   ok lake init "$1" --json
   no_secret
   ok lake inspect "$1" lakestream.json
+  is "$(json 'j["store_check"]')" passed "what is noted of the check"
   fails 4 "already holds namespace" lake init "$1"
   # Nor is it overwritten where conditions have come to count for nothing since.
   local before

@@ -34,3 +34,4 @@ run lake doctor "s3://was-$nonce/run" --json
 refused "versioning of bucket was-$nonce is suspended, which is not off"
 is "$(json "[c['result'] for c in j['checks'] if c['name'] == 'remove']")" "['failed']" "what the refusal is for"
 fails 9 suspended lake init "s3://was-$nonce/run"
+fails 2 "there is no bucket \"gone-$nonce\"" lake inspect "s3://gone-$nonce/run"
